@@ -1,0 +1,119 @@
+package v1alpha1
+
+// Condition types. Each is documented in docs/conditions.md.
+const (
+	ConditionReady       = "Ready"
+	ConditionProgressing = "Progressing"
+	ConditionDegraded    = "Degraded"
+	ConditionPlaced      = "Placed"
+	ConditionApplied     = "Applied"
+	ConditionReconciling = "Reconciling"
+	ConditionStalled     = "Stalled"
+
+	// ConditionReachable is set on a ClusterProfile: whether the hub can talk to
+	// the member with the credentials that it has.
+	ConditionReachable = "cache.reconcile-lab.io/Reachable"
+)
+
+// Error classes of a member's last error.
+const (
+	ClassInvalid     ErrorClass = "Invalid"
+	ClassBlocked     ErrorClass = "Blocked"
+	ClassConflict    ErrorClass = "Conflict"
+	ClassUnreachable ErrorClass = "Unreachable"
+	ClassTransient   ErrorClass = "Transient"
+)
+
+// Reasons of a CacheCluster's conditions.
+const (
+	ReasonAllMembersReady    = "AllMembersReady"
+	ReasonMembersNotReady    = "MembersNotReady"
+	ReasonMembersUnreachable = "MembersUnreachable"
+	ReasonMembersBlocked     = "MembersBlocked"
+	ReasonMembersDegraded    = "MembersDegraded"
+	ReasonMembersSettled     = "MembersSettled"
+	ReasonMembersHealthy     = "MembersHealthy"
+	ReasonMembersProgressing = "MembersProgressing"
+	ReasonPlaced             = "Placed"
+	ReasonNoMatchingMembers  = "NoMatchingMembers"
+	ReasonUnknownMembers     = "UnknownMembers"
+	ReasonInvalidPlacement   = "InvalidPlacement"
+	ReasonNameConflict       = "NameConflict"
+	ReasonDeleting           = "Deleting"
+)
+
+// Reasons of a MemberCache's conditions and of a member's entry in a
+// CacheCluster's status.
+const (
+	ReasonPodsReady            = "PodsReady"
+	ReasonPodsStarting         = "PodsStarting"
+	ReasonScaledToZero         = "ScaledToZero"
+	ReasonRollingOut           = "RollingOut"
+	ReasonApplied              = "Applied"
+	ReasonPending              = "Pending"
+	ReasonInvalidSpec          = "InvalidSpec"
+	ReasonObjectOfAnother      = "ObjectOfAnother"
+	ReasonForbidden            = "Forbidden"
+	ReasonQuotaExceeded        = "QuotaExceeded"
+	ReasonNamespaceMissing     = "NamespaceMissing"
+	ReasonNamespaceTerminating = "NamespaceTerminating"
+	ReasonImmutableField       = "ImmutableField"
+	ReasonKindMissing          = "KindMissing"
+	ReasonRejected             = "Rejected"
+	ReasonMemberUnreachable    = "MemberUnreachable"
+	ReasonUnauthorized         = "Unauthorized"
+	ReasonUnknownMember        = "UnknownMember"
+	ReasonMemberError          = "MemberError"
+	ReasonImagePullFailing     = "ImagePullFailing"
+	ReasonPodsCrashing         = "PodsCrashing"
+	ReasonPodsUnschedulable    = "PodsUnschedulable"
+	ReasonConfigMissing        = "ConfigMissing"
+	ReasonChildrenTerminating  = "ChildrenTerminating"
+)
+
+// Reasons of the Reachable condition of a ClusterProfile.
+const (
+	ReasonReachable          = "Reachable"
+	ReasonCredentialsMissing = "CredentialsMissing"
+	ReasonCredentialsInvalid = "CredentialsInvalid"
+	ReasonProbeFailed        = "ProbeFailed"
+	ReasonSyncFailed         = "SyncFailed"
+)
+
+// Labels and annotations. A child carries the first three labels, by which it is
+// found again, and the hash of its intent, which tells a changed wish from drift.
+const (
+	LabelManagedBy    = "app.kubernetes.io/managed-by"
+	LabelName         = "app.kubernetes.io/name"
+	LabelInstance     = "app.kubernetes.io/instance"
+	LabelCacheCluster = "cache.reconcile-lab.io/cachecluster"
+	LabelCluster      = "cache.reconcile-lab.io/cluster"
+
+	// AnnotationOwner is hub UID of the CacheCluster that a child belongs to, so
+	// that two hubs, or two CacheClusters of the same name, are told apart.
+	AnnotationOwner = "cache.reconcile-lab.io/owner-uid"
+	// AnnotationIntent is the hash of the intent that was applied.
+	AnnotationIntent = "cache.reconcile-lab.io/intent"
+
+	// ManagedBy is the value of LabelManagedBy.
+	ManagedBy = "reconcile-lab"
+	// FieldManager owns what is applied in the members.
+	FieldManager = "reconcile-lab"
+	// Finalizer keeps a CacheCluster or MemberCache until its children are gone.
+	Finalizer = "cache.reconcile-lab.io/children"
+
+	// InventoryNamespace is the hub namespace of ClusterProfiles and credentials,
+	// unless the manager is told another.
+	InventoryNamespace = "reconcile-lab-system"
+	// LabelCredentialOf is on the Secret that holds a member's kubeconfig under
+	// the key CredentialKey; its value is the ClusterProfile's name.
+	LabelCredentialOf = "cache.reconcile-lab.io/credential-of"
+	// CredentialKey of the kubeconfig in such a Secret.
+	CredentialKey = "kubeconfig"
+
+	// LabelRegion, LabelZone and LabelProvider describe a member; `join` and the
+	// lab set them on its ClusterProfile.
+	LabelRegion   = "topology.kubernetes.io/region"
+	LabelZone     = "topology.kubernetes.io/zone"
+	LabelProvider = "cache.reconcile-lab.io/provider"
+)
