@@ -1,0 +1,128 @@
+package membership
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sort"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// MemberConfig reads admin access to a member from a kubeconfig file, with the
+// certificate files that it names, relative to it, read in. The empty context
+// means the file's current one.
+//
+// A user that logs in by running a program is refused unless allowExec is set:
+// a kubeconfig that somebody handed over would run their program here.
+func MemberConfig(file, context string, allowExec bool) (*rest.Config, error) {
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: file}
+	raw, err := rules.Load()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", file, err)
+	}
+	if clientcmdapi.IsConfigEmpty(raw) {
+		return nil, fmt.Errorf("kubeconfig %s is empty", file)
+	}
+	if context == "" {
+		context = raw.CurrentContext
+	}
+	if context == "" || raw.Contexts[context] == nil {
+		return nil, fmt.Errorf("kubeconfig %s has no context %q: give --context one of %s", file, context, names(raw.Contexts))
+	}
+	if user := raw.AuthInfos[raw.Contexts[context].AuthInfo]; user != nil && !allowExec {
+		if user.Exec != nil {
+			return nil, fmt.Errorf("kubeconfig %s: user %q logs in by running the program %q: pass --allow-exec to run it here, for this command only (the hub gets a ServiceAccount's token instead), or give a kubeconfig with a token or certificate",
+				file, raw.Contexts[context].AuthInfo, user.Exec.Command)
+		}
+		if user.AuthProvider != nil {
+			return nil, fmt.Errorf("kubeconfig %s: user %q uses the auth provider %q, which Kubernetes has removed: give a kubeconfig with a token or certificate",
+				file, raw.Contexts[context].AuthInfo, user.AuthProvider.Name)
+		}
+	}
+	cfg, err := clientcmd.NewDefaultClientConfig(*raw, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s, context %s: %w", file, context, err)
+	}
+	if err := rest.LoadTLSFiles(cfg); err != nil {
+		return nil, fmt.Errorf("kubeconfig %s, context %s: %w", file, context, err)
+	}
+	return cfg, nil
+}
+
+func names(contexts map[string]*clientcmdapi.Context) string {
+	if len(contexts) == 0 {
+		return "(it has none)"
+	}
+	keys := make([]string, 0, len(contexts))
+	for k := range contexts {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return strings.Join(keys, ", ")
+}
+
+// credential is the kubeconfig that the hub keeps: it needs no file and no
+// program beside it, and its bytes depend on nothing but the arguments. server
+// replaces member's address where the hub reaches it by another one.
+func credential(member *rest.Config, name, server, token string) ([]byte, error) {
+	address, err := serverURL(member, server)
+	if err != nil {
+		return nil, err
+	}
+	if member.Insecure {
+		return nil, errors.New("the member's kubeconfig skips TLS verification, so the hub would give its token to whoever answers: replace insecure-skip-tls-verify by certificate-authority or certificate-authority-data")
+	}
+	inline := rest.CopyConfig(member)
+	if err := rest.LoadTLSFiles(inline); err != nil {
+		return nil, fmt.Errorf("reading the member's certificate authority: %w", err)
+	}
+	cluster := clientcmdapi.NewCluster()
+	cluster.Server = address.String()
+	cluster.CertificateAuthorityData = inline.CAData
+	cluster.TLSServerName = inline.ServerName
+	cluster.DisableCompression = inline.DisableCompression
+	if inline.Proxy != nil {
+		proxy, err := inline.Proxy(&http.Request{URL: address})
+		if err != nil {
+			return nil, fmt.Errorf("the member's proxy: %w", err)
+		}
+		if proxy != nil {
+			cluster.ProxyURL = proxy.String()
+		}
+	}
+	user := clientcmdapi.NewAuthInfo()
+	user.Token = token
+	context := clientcmdapi.NewContext()
+	context.Cluster, context.AuthInfo = name, serviceAccount
+
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = cluster
+	config.AuthInfos[serviceAccount] = user
+	config.Contexts[name] = context
+	config.CurrentContext = name
+	return clientcmd.Write(*config)
+}
+
+// serverURL is the address that goes into the credential.
+func serverURL(member *rest.Config, server string) (*url.URL, error) {
+	if server == "" {
+		u, _, err := rest.DefaultServerUrlFor(member)
+		if err != nil {
+			return nil, fmt.Errorf("the member's server %q: %w", member.Host, err)
+		}
+		server = u.String()
+	}
+	u, err := url.Parse(server)
+	if err != nil {
+		return nil, fmt.Errorf("the member's server %q: %w", server, err)
+	}
+	if u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("the member's server %q is not an https address: a token sent to it could be read on the way; give one such as https://10.0.0.1:6443", server)
+	}
+	return u, nil
+}

@@ -1,0 +1,240 @@
+package membership
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+)
+
+// Options of Join. The zero value is usable.
+type Options struct {
+	// Namespace of the inventory on the hub; v1alpha1.InventoryNamespace if empty.
+	Namespace string
+	// Labels of the ClusterProfile, which placement selects by. Those that an
+	// earlier Join set and that are not here are removed.
+	Labels map[string]string
+	// Server is the https address by which the hub reaches the member, if it is
+	// not the one in the member's config.
+	Server string
+	// Report is told each step, in a few words; it may be nil.
+	Report func(step string)
+}
+
+// Join makes the cluster behind member a member of the hub under the given name.
+// It needs admin rights on both. It may be repeated, to repair a membership or
+// to change its labels or server, and fails before its first write where it can.
+func Join(ctx context.Context, hub, member *rest.Config, name string, o Options) error {
+	if o.Namespace == "" {
+		o.Namespace = v1alpha1.InventoryNamespace
+	}
+	if o.Report == nil {
+		o.Report = func(string) {}
+	}
+	if err := ValidateName(name); err != nil {
+		return err
+	}
+	if err := validateLabels(o.Labels); err != nil {
+		return err
+	}
+	if _, err := credential(member, name, o.Server, ""); err != nil {
+		return err
+	}
+
+	o.Report("checking the hub")
+	h, err := connect(ctx, hub)
+	if err != nil {
+		return fmt.Errorf("hub: %w", err)
+	}
+	if err := h.mayHold(ctx, o.Namespace, name); err != nil {
+		return fmt.Errorf("hub: %w", err)
+	}
+	o.Report("checking the member")
+	m, err := connect(ctx, member)
+	if err != nil {
+		return fmt.Errorf("member %s: %w", name, err)
+	}
+	if err := h.knowsAs(ctx, m, o.Namespace, name); err != nil {
+		return err
+	}
+
+	o.Report("applying the service account and its rights")
+	token, err := m.grant(ctx, h.uid, name)
+	if err != nil {
+		return fmt.Errorf("member %s: %w", name, err)
+	}
+	kubeconfig, err := credential(member, name, o.Server, token)
+	if err != nil {
+		return err
+	}
+	o.Report("trying the new credential")
+	if err := try(ctx, kubeconfig, member.Host); err != nil {
+		return fmt.Errorf("member %s: %w", name, err)
+	}
+
+	o.Report("applying the credential and ClusterProfile on the hub")
+	if err := h.enlist(ctx, name, kubeconfig, o); err != nil {
+		return fmt.Errorf("hub: %w", err)
+	}
+	return nil
+}
+
+// mayHold says whether the hub knows ClusterProfiles, and whether those names
+// that Join would write are free or ours.
+func (c *cluster) mayHold(ctx context.Context, namespace, name string) error {
+	if err := c.namespaceFree(ctx, namespace); err != nil {
+		return err
+	}
+	if _, err := c.profile(ctx, namespace, name); err != nil {
+		return err
+	}
+	var secret corev1.Secret
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: credentialSecret(name)}, &secret)
+	if err == nil && secret.Labels[v1alpha1.LabelCredentialOf] != name {
+		return fmt.Errorf("Secret %s/%s exists and is not a member's credential: rename it, or choose another name for the member", namespace, secret.Name)
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// profile returns our ClusterProfile of that name, nil if there is none.
+func (c *cluster) profile(ctx context.Context, namespace, name string) (*inventoryv1alpha1.ClusterProfile, error) {
+	var p inventoryv1alpha1.ClusterProfile
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &p)
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, errors.New("it has no ClusterProfiles (multicluster.x-k8s.io): install the CRDs in deploy/crd first, or start a lab with `reconcile-lab up`")
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case p.Spec.ClusterManager.Name != ClusterManager:
+		return nil, fmt.Errorf("ClusterProfile %s/%s belongs to the cluster manager %q: choose another name for the member, or have %s remove it first",
+			namespace, name, p.Spec.ClusterManager.Name, p.Spec.ClusterManager.Name)
+	case p.DeletionTimestamp != nil:
+		return nil, fmt.Errorf("ClusterProfile %s/%s is being deleted: try again when it is gone", namespace, name)
+	}
+	return &p, nil
+}
+
+// knowsAs refuses a cluster that is a member under another name: two
+// MemberCaches would fight over the same children there.
+func (c *cluster) knowsAs(ctx context.Context, m *cluster, namespace, name string) error {
+	known, err := m.memberName(ctx, c.uid)
+	if err != nil || known == "" || known == name {
+		return err
+	}
+	if p, err := c.profile(ctx, namespace, known); err != nil || p == nil {
+		return err
+	}
+	return fmt.Errorf("that cluster is a member already, as %s: use that name, or first `reconcile-lab leave %s`", known, known)
+}
+
+// memberName is the name by which the hub knows this member, empty if it does not.
+func (c *cluster) memberName(ctx context.Context, hubUID string) (string, error) {
+	var secret corev1.Secret
+	err := c.Get(ctx, client.ObjectKey{Namespace: memberNamespace, Name: tokenSecret(hubUID)}, &secret)
+	return secret.Annotations[annotationMember], client.IgnoreNotFound(err)
+}
+
+// grant applies the service account with its rights and returns its token for
+// this hub. The token does not expire; it is revoked by deleting its Secret.
+func (c *cluster) grant(ctx context.Context, hubUID, name string) (string, error) {
+	if err := c.namespaceFree(ctx, memberNamespace); err != nil {
+		return "", err
+	}
+	objs, err := memberObjects()
+	if err != nil {
+		return "", err
+	}
+	secret := object("v1", "Secret", memberNamespace, tokenSecret(hubUID), map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy})
+	secret.SetAnnotations(map[string]string{corev1.ServiceAccountNameKey: serviceAccount, annotationMember: name})
+	secret.Object["type"] = string(corev1.SecretTypeServiceAccountToken)
+	for _, obj := range append(objs, secret) {
+		if err := c.apply(ctx, obj); err != nil {
+			return "", err
+		}
+	}
+	var token string
+	err = settle(ctx, func(ctx context.Context) (bool, error) {
+		var s corev1.Secret
+		if err := c.Get(ctx, client.ObjectKeyFromObject(secret), &s); err != nil {
+			return false, err
+		}
+		token = string(s.Data[corev1.ServiceAccountTokenKey])
+		return token != "", nil
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return "", fmt.Errorf("Secret %s/%s got no token within %s: check that kube-controller-manager runs in the member, with --service-account-private-key-file",
+			memberNamespace, secret.GetName(), settleWait)
+	}
+	return token, err
+}
+
+// try makes one request that needs both the token and the rights. It goes to
+// the address that works from here, not to the one that works from the hub.
+func try(ctx context.Context, kubeconfig []byte, host string) error {
+	cfg, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		return fmt.Errorf("the new credential: %w", err)
+	}
+	cfg.Host, cfg.Timeout = host, callTimeout
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("the new credential: %w", err)
+	}
+	var last error
+	err = settle(ctx, func(ctx context.Context) (bool, error) {
+		last = c.List(ctx, &appsv1.StatefulSetList{}, client.Limit(1))
+		// The API server learns of a new token and its rights by watches of its own.
+		if apierrors.IsUnauthorized(last) || apierrors.IsForbidden(last) {
+			return false, nil
+		}
+		return last == nil, last
+	})
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() == nil && last != nil {
+		err = last
+	}
+	return fmt.Errorf("the new credential does not work: %w", err)
+}
+
+// enlist writes the hub's side, the ClusterProfile last.
+func (c *cluster) enlist(ctx context.Context, name string, kubeconfig []byte, o Options) error {
+	secret := object("v1", "Secret", o.Namespace, credentialSecret(name), map[string]string{
+		v1alpha1.LabelManagedBy:    v1alpha1.ManagedBy,
+		v1alpha1.LabelCredentialOf: name,
+	})
+	secret.Object["type"] = string(corev1.SecretTypeOpaque)
+	secret.Object["data"] = map[string]any{v1alpha1.CredentialKey: base64.StdEncoding.EncodeToString(kubeconfig)}
+
+	labels := map[string]string{inventoryv1alpha1.LabelClusterManagerKey: ClusterManager}
+	for k, v := range o.Labels {
+		labels[k] = v
+	}
+	profile := object(inventoryv1alpha1.GroupVersion.String(), "ClusterProfile", o.Namespace, name, labels)
+	profile.Object["spec"] = map[string]any{
+		"displayName":    name,
+		"clusterManager": map[string]any{"name": ClusterManager},
+	}
+	for _, obj := range []*unstructured.Unstructured{namespace(o.Namespace), secret, profile} {
+		if err := c.apply(ctx, obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+)
+
+// LeaveOptions of Leave. The zero value removes the hub's side only.
+type LeaveOptions struct {
+	// Namespace of the inventory on the hub; v1alpha1.InventoryNamespace if empty.
+	Namespace string
+	// Member is admin access to the member, to remove what Join made there. The
+	// credential on the hub has no right to do so.
+	Member *rest.Config
+	// Force leaves although MemberCaches are placed there; their children stay
+	// in the member and nobody looks after them.
+	Force bool
+	// Report is told each step and what was left behind; it may be nil.
+	Report func(step string)
+}
+
+// Leave ends a membership: first on the hub, so that nothing uses the credential
+// any more, then in the member. A member that does not answer is no error; what
+// stays there is reported.
+func Leave(ctx context.Context, hub *rest.Config, name string, o LeaveOptions) error {
+	if o.Namespace == "" {
+		o.Namespace = v1alpha1.InventoryNamespace
+	}
+	if o.Report == nil {
+		o.Report = func(string) {}
+	}
+	if err := ValidateName(name); err != nil {
+		return err
+	}
+	h, err := connect(ctx, hub)
+	if err != nil {
+		return fmt.Errorf("hub: %w", err)
+	}
+	held, err := h.placedOn(ctx, name)
+	if err != nil {
+		return fmt.Errorf("hub: %w", err)
+	}
+	if len(held) > 0 && !o.Force {
+		return fmt.Errorf("member %s still runs %s: take it out of their placement or delete them, and leave when their children are gone; --force leaves the children running there, with nobody to look after them",
+			name, sample(held, 10))
+	}
+
+	m, err := reach(ctx, h, name, o)
+	if err != nil {
+		return err
+	}
+	found, err := h.strike(ctx, o.Namespace, name)
+	if err != nil {
+		return fmt.Errorf("hub: %w", err)
+	}
+	if !found && m == nil {
+		return fmt.Errorf("there is no member %s in namespace %s of the hub", name, o.Namespace)
+	}
+	for _, cache := range held {
+		o.Report(fmt.Sprintf("left behind: the children of %s", cache))
+	}
+	if m == nil {
+		o.Report("left behind in the member: " + leftovers(h.uid))
+		return nil
+	}
+	o.Report("removing the service account and its rights from the member")
+	if err := m.revoke(ctx, h.uid, o.Report); err != nil {
+		o.Report(fmt.Sprintf("left behind in the member (%v): %s", err, leftovers(h.uid)))
+	}
+	return nil
+}
+
+// placedOn names the CacheClusters that have a MemberCache on the member.
+func (c *cluster) placedOn(ctx context.Context, name string) ([]string, error) {
+	var list v1alpha1.MemberCacheList
+	err := c.List(ctx, &list, client.MatchingLabels{v1alpha1.LabelCluster: name})
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	caches := make([]string, 0, len(list.Items))
+	for _, mc := range list.Items {
+		caches = append(caches, mc.Namespace+"/"+mc.Spec.CacheCluster)
+	}
+	sort.Strings(caches)
+	return caches, nil
+}
+
+// reach connects to the member; nil, with a report, if it cannot be reached. It
+// refuses a cluster that is another member, before anything is removed.
+func reach(ctx context.Context, h *cluster, name string, o LeaveOptions) (*cluster, error) {
+	if o.Member == nil {
+		return nil, nil
+	}
+	m, err := connect(ctx, o.Member)
+	if err == nil {
+		var known string
+		if known, err = m.memberName(ctx, h.uid); err == nil && known != "" && known != name {
+			return nil, fmt.Errorf("the kubeconfig that was given is of member %s, not of %s: nothing was removed", known, name)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		o.Report(fmt.Sprintf("member %s does not answer: %v", name, err))
+		return nil, nil
+	}
+	return m, nil
+}
+
+// strike removes the member from the hub; false if it was not there.
+func (c *cluster) strike(ctx context.Context, namespace, name string) (bool, error) {
+	found := false
+	var p inventoryv1alpha1.ClusterProfile
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &p)
+	switch {
+	case err == nil && p.Spec.ClusterManager.Name != ClusterManager:
+		return false, fmt.Errorf("ClusterProfile %s/%s belongs to the cluster manager %q, which has to remove it", namespace, name, p.Spec.ClusterManager.Name)
+	case err == nil:
+		found = true
+		if err := c.remove(ctx, &p); err != nil {
+			return false, err
+		}
+	case !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err):
+		return false, err
+	}
+	var secret corev1.Secret
+	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: credentialSecret(name)}, &secret)
+	if err != nil {
+		return found, client.IgnoreNotFound(err)
+	}
+	if secret.Labels[v1alpha1.LabelCredentialOf] != name {
+		return found, nil
+	}
+	return true, c.remove(ctx, &secret)
+}
+
+// revoke removes from a member what Join made there for the hub, and what it
+// made for all hubs if this was the last one. The namespace goes only if nobody
+// else keeps anything in it: the member may itself be a hub.
+func (c *cluster) revoke(ctx context.Context, hubUID string, report func(string)) error {
+	in := metav1.ObjectMeta{Namespace: memberNamespace}
+	own := corev1.Secret{ObjectMeta: in}
+	own.Name = tokenSecret(hubUID)
+	if err := c.remove(ctx, &own); err != nil {
+		return err
+	}
+	var secrets corev1.SecretList
+	if err := c.List(ctx, &secrets, client.InNamespace(memberNamespace)); err != nil {
+		return err
+	}
+	for _, s := range secrets.Items {
+		if s.Annotations[annotationMember] != "" && s.Name != own.Name {
+			report("the member keeps its service account: another hub uses it")
+			return nil
+		}
+	}
+	account := corev1.ServiceAccount{ObjectMeta: in}
+	account.Name = serviceAccount
+	binding := rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: clusterRole}}
+	role := rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: clusterRole}}
+	for _, obj := range []client.Object{&binding, &role, &account} {
+		if err := c.remove(ctx, obj); err != nil {
+			return err
+		}
+	}
+	var accounts corev1.ServiceAccountList
+	if err := c.List(ctx, &accounts, client.InNamespace(memberNamespace)); err != nil {
+		return err
+	}
+	for _, a := range accounts.Items {
+		if a.Name != "default" && a.Name != serviceAccount {
+			return nil
+		}
+	}
+	for _, s := range secrets.Items {
+		if s.Name != own.Name && s.Type != corev1.SecretTypeServiceAccountToken {
+			return nil
+		}
+	}
+	var ns corev1.Namespace
+	err := c.Get(ctx, client.ObjectKey{Name: memberNamespace}, &ns)
+	if err != nil || c.uid == hubUID || ns.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedBy {
+		return client.IgnoreNotFound(err)
+	}
+	return c.remove(ctx, &ns)
+}
+
+// leftovers says how to remove by hand what Leave could not.
+func leftovers(hubUID string) string {
+	return fmt.Sprintf("the service account and its rights; remove them there with: kubectl delete clusterrolebinding/%s clusterrole/%s && kubectl delete -n %s secret/%s serviceaccount/%s",
+		clusterRole, clusterRole, memberNamespace, tokenSecret(hubUID), serviceAccount)
+}
+
+// sample joins at most n names.
+func sample(names []string, n int) string {
+	if len(names) <= n {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
+}
