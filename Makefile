@@ -1,0 +1,112 @@
+# Every target is listed by `make help`. Knobs: MEMBERS (of a lab), TESTFLAGS
+# (added to go test), LAB (the lab that `make down` removes; all if left out).
+SHELL       := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+MEMBERS   ?= 3
+TESTFLAGS ?=
+TOOL      := go tool -modfile=hack/tools/go.mod
+BINARIES  := go run ./hack/binaries/cmd/binaries
+# A suite that needs a real API server finds it here (controller-runtime's envtest).
+ASSETS     = KUBEBUILDER_ASSETS="$$($(BINARIES) envtest-dir)"
+GOTEST    := go test -race -count=1
+
+##@ Start here
+
+.PHONY: help
+help: ## Show this list.
+	@awk 'BEGIN {FS = ":.*## "; print "make TARGET"} \
+	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' Makefile
+
+.PHONY: lab
+lab: build ## Start the embedded lab, apply the example, drift one member, show the repair.
+	@hack/lab-tour.sh $(MEMBERS)
+
+.PHONY: test
+test: test-unit test-integration e2e-embedded ## Run every test; kind too where Docker can run.
+	@hack/e2e-kind.sh --where-possible
+
+##@ Build
+
+.PHONY: build
+build: ## Build ./reconcile-lab, ./kubectl-cachecluster and ./bin/hub.
+	go build -trimpath -o reconcile-lab ./cmd/reconcile-lab
+	go build -trimpath -o bin/hub ./cmd/hub
+	@ln -sf reconcile-lab kubectl-cachecluster
+
+.PHONY: binaries
+binaries: ## Get or build the Kubernetes binaries of the embedded lab (cached outside the tree).
+	$(BINARIES) ensure embedded
+
+.PHONY: clean
+clean: ## Remove what build and test left in the tree.
+	rm -rf reconcile-lab kubectl-cachecluster bin cover.out bench.json
+
+##@ Test
+
+.PHONY: test-unit
+test-unit: ## Pure packages and everything else that needs no API server, with -race.
+	$(GOTEST) $(TESTFLAGS) $$(go list ./... | grep -v '/test/')
+
+.PHONY: test-integration
+test-integration: ## Controllers against a real API server, with -race.
+	$(ASSETS) $(GOTEST) -timeout 15m $(TESTFLAGS) ./test/integration/...
+
+.PHONY: e2e-embedded
+e2e-embedded: build ## End to end on an embedded lab of its own.
+	E2E_PROVIDER=embedded go test -count=1 -timeout 20m -v $(TESTFLAGS) ./test/e2e/...
+
+.PHONY: e2e-kind
+e2e-kind: ## The same suite on kind clusters; fails with the reason where Docker cannot run.
+	@hack/e2e-kind.sh
+
+##@ Check
+
+.PHONY: lint
+lint: ## golangci-lint, import rules included.
+	$(TOOL) golangci-lint run ./...
+
+.PHONY: generate
+generate: ## Regenerate deepcopy code, CRDs and docs/api.md.
+	$(TOOL) controller-gen object crd paths=./api/... output:crd:dir=deploy/crd
+	install -m 644 "$$(go list -m -f '{{.Dir}}' sigs.k8s.io/cluster-inventory-api)/config/crd/bases/multicluster.x-k8s.io_clusterprofiles.yaml" deploy/crd/
+	$(TOOL) crd-ref-docs --log-level=ERROR --source-path=api --config=docs/.crd-ref-docs.yaml --renderer=markdown --output-path=docs/api.md
+
+.PHONY: verify
+verify: ## Everything that a review should not have to say: generated files, formatting, vet, tidy, lint.
+	@hack/verify.sh
+
+##@ kind clusters
+
+.PHONY: docker
+docker: ## Start Docker Engine; on Debian install it first.
+	hack/docker/docker.sh start
+
+.PHONY: docker-stop
+docker-stop: ## Stop the Docker Engine that `make docker` started.
+	hack/docker/docker.sh stop
+
+.PHONY: clusters
+clusters: build docker ## Make a hub and MEMBERS member clusters with kind.
+	./reconcile-lab up --provider kind --members $(MEMBERS)
+
+.PHONY: clusters-down
+clusters-down: build ## Remove the kind clusters.
+	./reconcile-lab down --provider kind
+
+.PHONY: deploy
+deploy: build ## Build the manager's image, load it into the hub, install CRDs, RBAC and manager.
+	hack/deploy.sh
+
+.PHONY: undeploy
+undeploy: ## Remove the manager from the hub; caches in the members stay.
+	hack/deploy.sh undeploy
+
+##@ Stop
+
+.PHONY: down
+down: build ## Remove every lab of this user, embedded and kind.
+	./reconcile-lab down --all

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# The tour that `make lab` gives: a hub and members, the example cache in each of
+# them, one change by hand, and its repair.
+# usage: hack/lab-tour.sh [MEMBERS]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+members=${1:-3}
+
+show() { # prints a command as one would type it, then runs it
+	printf '\n\033[1m$ %s\033[0m\n' "$*"
+	"$@"
+}
+
+show ./reconcile-lab up --members "$members"
+# KUBECONFIG and PATH of the lab: the kubectl of its version, every context.
+eval "$(./reconcile-lab env)"
+
+show ./reconcile-lab apply examples/cache-cluster.yaml
+show ./reconcile-lab get
+show kubectl --context member-2 get statefulset,service,pod -l app.kubernetes.io/instance=cache-cluster
+
+printf '\nSomebody changes a member by hand:'
+show kubectl --context member-2 scale statefulset cache-cluster --replicas=7
+show ./reconcile-lab observe --once
+show kubectl --context member-2 get statefulset cache-cluster
+
+cat <<'END'
+
+The lab keeps running. Go on with
+  eval "$(./reconcile-lab env)"              # KUBECONFIG with the contexts hub, member-1, …
+  ./reconcile-lab observe                    # and change something in another terminal
+  ./reconcile-lab apply examples/mimir-caches.yaml
+  ./reconcile-lab down                       # removes everything
+END
