@@ -101,10 +101,9 @@ type Override struct {
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Memory of the cache in each pod.
-	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self))",message="memory must be a quantity such as 64Mi or 8Gi"
-	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('8Mi')) >= 0",message="memory must be at least 8Mi, the least that memcached can divide into slabs; did you leave out the unit (64Mi)?"
-	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || quantity(string(self)).compareTo(quantity('4Ti')) <= 0",message="memory must be at most 4Ti in each pod; use more replicas"
+	// Memory of the cache in each pod. The limits of spec.memory hold here too;
+	// they are checked when the override meets its template, since an API server
+	// refuses a schema with rules that may run once for each of many overrides.
 	// +optional
 	Memory *resource.Quantity `json:"memory,omitempty"`
 

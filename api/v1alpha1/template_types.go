@@ -18,6 +18,7 @@ const EngineMemcached Engine = "Memcached"
 // an item size below 1 KiB, above 1 GiB or above half of its memory.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.memcached) || !has(self.memcached.maxItemSize) || !has(self.memory) || !isQuantity(string(self.memory)) || !isQuantity(string(self.memcached.maxItemSize)) || quantity(string(self.memory)).compareTo(quantity(string(self.memcached.maxItemSize)).add(quantity(string(self.memcached.maxItemSize)))) >= 0",message="memcached.maxItemSize may be at most half of memory: lower maxItemSize or raise memory",fieldPath=".memcached.maxItemSize"
+// +kubebuilder:validation:XValidation:rule="!has(self.memcached) || !has(self.memcached.maxItemSize) || !isQuantity(string(self.memcached.maxItemSize)) || (quantity(string(self.memcached.maxItemSize)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self.memcached.maxItemSize)).compareTo(quantity('1Gi')) <= 0)",message="maxItemSize must be between 1Ki and 1Gi; did you leave out the unit (1Mi)?",fieldPath=".memcached.maxItemSize"
 type CacheTemplate struct {
 	// Engine is the cache server.
 	// +kubebuilder:default=Memcached
@@ -78,8 +79,6 @@ type CacheTemplate struct {
 // MemcachedSpec sets memcached's command line.
 type MemcachedSpec struct {
 	// MaxItemSize is the largest item that can be stored (-I). 1Mi if left out.
-	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self))",message="maxItemSize must be a quantity such as 1Mi"
-	// +kubebuilder:validation:XValidation:rule="!isQuantity(string(self)) || (quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('1Gi')) <= 0)",message="maxItemSize must be between 1Ki and 1Gi; did you leave out the unit (1Mi)?"
 	// +optional
 	MaxItemSize *resource.Quantity `json:"maxItemSize,omitempty"`
 
