@@ -1,0 +1,83 @@
+package kind
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/reconcile-lab/reconcile-lab/hack/docker"
+)
+
+// answerWithin is for one question to an API server of this machine.
+const answerWithin = 5 * time.Second
+
+// Ready asks the API server for its nodes.
+func (p *Provider) Ready(ctx context.Context, name string) bool {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	kubeconfig, err := p.Kubeconfig(ctx, name)
+	if err != nil {
+		return false
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		return false
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return false
+	}
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil || len(nodes.Items) == 0 {
+		return false
+	}
+	for _, node := range nodes.Items {
+		if !nodeReady(node) {
+			return false
+		}
+	}
+	// Without it, pods of the first objects are refused for a moment.
+	_, err = client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
+	return err == nil
+}
+
+func nodeReady(node corev1.Node) bool {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// PodKubeconfig names the node's address in Docker's network, which containers, their
+// pods and, on Linux, this machine reach. The certificate is checked for the node's name,
+// as Docker may give a restarted node another address.
+func (p *Provider) PodKubeconfig(ctx context.Context, name string) ([]byte, error) {
+	outside, err := p.Kubeconfig(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	address, err := docker.Run(ctx, "inspect", "--format", "{{.NetworkSettings.Networks.kind.IPAddress}}", p.nodeName(name))
+	if err != nil {
+		return nil, err
+	}
+	if net.ParseIP(address) == nil {
+		return nil, fmt.Errorf("node %s has no address in Docker's network: it is not running; run `reconcile-lab up --provider kind`", p.nodeName(name))
+	}
+	config, err := clientcmd.Load(outside)
+	if err != nil {
+		return nil, err
+	}
+	for _, cluster := range config.Clusters {
+		cluster.Server = "https://" + net.JoinHostPort(address, "6443")
+		cluster.TLSServerName = p.nodeName(name)
+	}
+	return clientcmd.Write(*config)
+}
