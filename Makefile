@@ -10,7 +10,7 @@ TESTFLAGS ?=
 TOOL      := go tool -modfile=hack/tools/go.mod
 BINARIES  := go run ./hack/binaries/cmd/binaries
 # A suite that needs a real API server finds it here (controller-runtime's envtest).
-ASSETS     = KUBEBUILDER_ASSETS="$$($(BINARIES) envtest-dir)"
+ASSETS     = KUBEBUILDER_ASSETS="$$($(BINARIES) dir)"
 GOTEST    := go test -race -count=1
 
 ##@ Start here
@@ -39,7 +39,7 @@ build: ## Build ./reconcile-lab, ./kubectl-cachecluster and ./bin/hub.
 
 .PHONY: binaries
 binaries: ## Get or build the Kubernetes binaries of the embedded lab (cached outside the tree).
-	$(BINARIES) ensure embedded
+	$(BINARIES) ensure etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok
 
 .PHONY: clean
 clean: ## Remove what build and test left in the tree.
