@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -17,6 +18,9 @@ import (
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
+
+// ErrPlaced is why Leave refuses a member that CacheClusters are placed on.
+var ErrPlaced = errors.New("still runs")
 
 // LeaveOptions of Leave. The zero value removes the hub's side only.
 type LeaveOptions struct {
@@ -54,8 +58,8 @@ func Leave(ctx context.Context, hub *rest.Config, name string, o LeaveOptions) e
 		return fmt.Errorf("hub: %w", err)
 	}
 	if len(held) > 0 && !o.Force {
-		return fmt.Errorf("member %s still runs %s: take it out of their placement or delete them, and leave when their children are gone; --force leaves the children running there, with nobody to look after them",
-			name, sample(held, 10))
+		return fmt.Errorf("member %s %w %s: take it out of their placement or delete them, and leave when their children are gone; --force leaves the children running there, with nobody to look after them",
+			name, ErrPlaced, sample(held, 10))
 	}
 
 	m, err := reach(ctx, h, name, o)

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+)
+
+// verdict is what the hub's controllers say about a generation of a CacheCluster.
+type verdict string
+
+const (
+	verdictReady       verdict = "ready"
+	verdictProgressing verdict = "progressing"
+	verdictStalled     verdict = "stalled"
+)
+
+// judge reads the status of cc for the given generation of its spec; what it
+// says of an older one counts for nothing.
+func judge(cc *v1alpha1.CacheCluster, generation int64) verdict {
+	if cc.Status.ObservedGeneration < generation {
+		return verdictProgressing
+	}
+	holds := func(conditionType string) bool {
+		c := meta.FindStatusCondition(cc.Status.Conditions, conditionType)
+		return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration >= generation
+	}
+	switch {
+	case holds(v1alpha1.ConditionReady):
+		return verdictReady
+	case holds(v1alpha1.ConditionStalled):
+		return verdictStalled
+	}
+	return verdictProgressing
+}
+
+// readyCondition is cc's Ready condition, or one that says that there is none.
+func readyCondition(cc *v1alpha1.CacheCluster) metav1.Condition {
+	if c := meta.FindStatusCondition(cc.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+		return *c
+	}
+	return metav1.Condition{Status: metav1.ConditionUnknown, Reason: "NotObserved", Message: "the hub manager has not looked at it yet: is it running?"}
+}
+
+// summary of a CacheCluster in a line, such as "Ready 3/3 members".
+func summary(cc *v1alpha1.CacheCluster) string {
+	c := readyCondition(cc)
+	word := map[metav1.ConditionStatus]string{
+		metav1.ConditionTrue: "Ready", metav1.ConditionFalse: "NotReady", metav1.ConditionUnknown: "Unknown",
+	}[c.Status]
+	if cc.DeletionTimestamp != nil {
+		word = "Deleting"
+	}
+	parts := []string{word}
+	if cc.Status.Members != "" {
+		parts = append(parts, cc.Status.Members+" members")
+	}
+	if c.Status != metav1.ConditionTrue {
+		parts = append(parts, c.Reason)
+	}
+	return strings.Join(parts, " ")
+}
+
+// memberLine is a member in a line, such as "member-1: Progressing 1/3 PodsStarting".
+// Where somebody has to act, the message follows.
+func memberLine(m *v1alpha1.ClusterStatus) string {
+	line := fmt.Sprintf("%s: %s %d/%d", m.Name, m.State, m.ReadyReplicas, m.Replicas)
+	if m.Reason != "" && m.State != v1alpha1.MemberReady {
+		line += " " + m.Reason
+	}
+	if needsAttention(m) && m.Message != "" {
+		line += ": " + oneLine(m.Message)
+	}
+	return line
+}
+
+// needsAttention tells members that will not become ready by waiting.
+func needsAttention(m *v1alpha1.ClusterStatus) bool {
+	switch m.State {
+	case v1alpha1.MemberDegraded, v1alpha1.MemberBlocked, v1alpha1.MemberUnreachable:
+		return true
+	}
+	return false
+}
+
+// explainMember is the message and hint of a member that is not ready, each on
+// an indented line.
+func explainMember(m *v1alpha1.ClusterStatus) []string {
+	var lines []string
+	if m.Message != "" {
+		lines = append(lines, "  "+oneLine(m.Message))
+	}
+	if m.Hint != "" {
+		lines = append(lines, "  hint: "+oneLine(m.Hint))
+	}
+	return lines
+}
