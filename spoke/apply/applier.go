@@ -1,0 +1,271 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
+)
+
+// Applier carries plans out in one member.
+type Applier struct {
+	// Client talks to the member's API server itself, not to a cache.
+	Client client.Client
+	// Recent takes what was written, for reads that come before the cache has it.
+	Recent *Recent
+	// Namespace of the children; CreateNamespace creates it where it is missing.
+	Namespace       string
+	CreateNamespace bool
+	Owner           Owner
+	// Now is the clock that repair times are measured with, Since when the event
+	// arrived that led to this plan.
+	Now   func() time.Time
+	Since time.Time
+}
+
+// Change is what was done with one child.
+type Change struct {
+	Key     Key
+	Verb    Verb
+	Finding drift.Finding
+	// Deleted: a repair of an object that was gone.
+	Deleted bool
+	// DoneAt is when the API server had answered, Took the time from the event to
+	// there.
+	DoneAt time.Time
+	Took   time.Duration
+}
+
+// Drifted says that the change put right what somebody else had done.
+func (c *Change) Drifted() bool { return c.Deleted || c.Verb == Repair }
+
+// Report is what came of a plan.
+type Report struct {
+	// Changes that were written, in order.
+	Changes []Change
+	// Inventory of the children that are there now.
+	Inventory []v1alpha1.InventoryEntry
+	// Failures of single children, in order.
+	Failures []*outcome.Failure
+}
+
+// Worst is the failure that a status shows: the first that needs a person, else the first.
+func (r *Report) Worst() *outcome.Failure {
+	var first *outcome.Failure
+	for _, f := range r.Failures {
+		if f.Class != v1alpha1.ClassTransient {
+			return f
+		}
+		if first == nil {
+			first = f
+		}
+	}
+	return first
+}
+
+// Apply carries a plan out. It never returns early because one child failed,
+// except when the member does not answer: then each further child would cost a
+// time-out.
+func (a *Applier) Apply(ctx context.Context, plan Plan) Report {
+	var report Report
+	for i := range plan.Steps {
+		if stop := a.step(ctx, &plan.Steps[i], &report); stop {
+			report.keepInventory(a.Owner.Inventory)
+			return report
+		}
+	}
+	if len(report.Failures) > 0 {
+		// Prune only after every apply succeeded: until then the old children may be
+		// the only ones that work.
+		report.keepInventory(a.Owner.Inventory)
+		return report
+	}
+	for _, target := range plan.Prune {
+		a.prune(ctx, target, &report)
+	}
+	return report
+}
+
+func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bool) {
+	key := step.Key()
+	if step.Verb == Create {
+		// The cache may not have it yet, or not show it because a label was removed.
+		found, err := a.lookUp(ctx, key)
+		if err != nil {
+			return report.fail(outcome.Of(err, "read", key.String()))
+		}
+		if found != nil {
+			*step = decide(step.Desired, found, a.Owner, a.Recent)
+			if step.Verb == Keep {
+				a.Recent.Put(key, a.Namespace, found)
+			}
+		}
+	}
+	switch step.Verb {
+	case Refuse, Wait:
+		return report.fail(step.Problem)
+	case Keep:
+		report.Inventory = append(report.Inventory, entry(key, step.Live))
+		return false
+	}
+	applied, err := a.write(ctx, step)
+	if err != nil {
+		return report.fail(foreign(outcome.Of(err, "apply", key.String()), step))
+	}
+	a.Recent.Learn(step.Desired, applied)
+	a.Recent.Put(key, a.Namespace, applied)
+	report.Inventory = append(report.Inventory, entry(key, applied))
+	now := a.Now()
+	report.Changes = append(report.Changes, Change{Key: key, Verb: step.Verb, Finding: step.Finding,
+		Deleted: step.Deleted, DoneAt: now, Took: now.Sub(a.Since)})
+	return false
+}
+
+func (a *Applier) lookUp(ctx context.Context, key Key) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(key.Kind)
+	err := a.Client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: key.Name}, u)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return u, err
+}
+
+// write applies one intent. Whoever changed a field of ours loses it again, so
+// updates and repairs force; a first apply does not, because whatever stands in
+// its way is not ours.
+func (a *Applier) write(ctx context.Context, step *Step) (*unstructured.Unstructured, error) {
+	applied, err := a.send(ctx, step)
+	if err == nil || !a.CreateNamespace || !namespaceMissing(err) {
+		return applied, err
+	}
+	namespace := corev1ac.Namespace(a.Namespace)
+	if err := a.Client.Apply(ctx, namespace, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return nil, outcome.Of(err, "create", "Namespace/"+a.Namespace)
+	}
+	return a.send(ctx, step)
+}
+
+func (a *Applier) send(ctx context.Context, step *Step) (*unstructured.Unstructured, error) {
+	applied := step.Intent.DeepCopy()
+	options := []client.ApplyOption{client.FieldOwner(v1alpha1.FieldManager)}
+	if step.Verb != Create {
+		options = append(options, client.ForceOwnership)
+	}
+	err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), options...)
+	return applied, err
+}
+
+func namespaceMissing(err error) bool {
+	f := outcome.Of(err, "", "")
+	return f.Reason == v1alpha1.ReasonNamespaceMissing
+}
+
+// foreign names the object in a conflict that a first apply met.
+func foreign(f *outcome.Failure, step *Step) *outcome.Failure {
+	if f.Reason == v1alpha1.ReasonObjectOfAnother && step.Verb == Create {
+		f.Message = fmt.Sprintf("metadata.name: %q: %s came into being in the member at the same moment, made by somebody else", step.Intent.GetName(), step.Key())
+	}
+	return f
+}
+
+func (a *Applier) prune(ctx context.Context, target Target, report *Report) {
+	if target.Deleting {
+		return
+	}
+	if err := a.remove(ctx, target); err != nil {
+		report.fail(outcome.Of(err, "prune", target.Key.String()))
+		report.Inventory = append(report.Inventory, target.entry())
+		return
+	}
+	report.Changes = append(report.Changes, Change{Key: target.Key, Verb: Prune, DoneAt: a.Now()})
+}
+
+// Remove deletes every target and gives those that are still there or could not
+// be asked about. It is called again until none is left.
+func (a *Applier) Remove(ctx context.Context, targets []Target) (left []Target, failures []*outcome.Failure) {
+	for i, target := range targets {
+		if target.Deleting {
+			left = append(left, target)
+			continue
+		}
+		gone, err := a.gone(ctx, target)
+		if err != nil {
+			f := outcome.Of(err, "delete", target.Key.String())
+			failures = append(failures, f)
+			left = append(left, target)
+			if f.Class == v1alpha1.ClassUnreachable {
+				return append(left, targets[i+1:]...), failures
+			}
+		} else if !gone {
+			left = append(left, target)
+		}
+	}
+	return left, failures
+}
+
+// gone deletes one target and says whether the API server holds it no more. A
+// foreground deletion leaves the object until its dependents are gone.
+func (a *Applier) gone(ctx context.Context, target Target) (bool, error) {
+	if err := a.remove(ctx, target); err != nil {
+		return false, err
+	}
+	found, err := a.lookUp(ctx, target.Key)
+	if err != nil {
+		return false, err
+	}
+	return found == nil || found.GetUID() != target.UID, nil
+}
+
+// remove deletes one object by UID; what is gone already, or is another object
+// of the same name by now, is no error. Foreground, so that a StatefulSet that is
+// gone has no pods left.
+func (a *Applier) remove(ctx context.Context, target Target) error {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(target.Key.Kind)
+	u.SetNamespace(a.Namespace)
+	u.SetName(target.Key.Name)
+	err := a.Client.Delete(ctx, u, client.Preconditions{UID: &target.UID}, client.PropagationPolicy(metav1.DeletePropagationForeground))
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// fail notes a failure and says whether going on makes sense.
+func (r *Report) fail(f *outcome.Failure) (stop bool) {
+	r.Failures = append(r.Failures, f)
+	return f.Class == v1alpha1.ClassUnreachable || errors.Is(f, context.Canceled)
+}
+
+// keepInventory adds what was known before and not seen this time: a child that
+// could not be looked at is not gone.
+func (r *Report) keepInventory(before []v1alpha1.InventoryEntry) {
+	for _, e := range before {
+		found := false
+		for _, n := range r.Inventory {
+			found = found || (n.Group == e.Group && n.Kind == e.Kind && n.Name == e.Name)
+		}
+		if !found {
+			r.Inventory = append(r.Inventory, e)
+		}
+	}
+}
+
+func entry(key Key, object metav1.Object) v1alpha1.InventoryEntry {
+	return v1alpha1.InventoryEntry{Group: key.Kind.Group, Kind: key.Kind.Kind, Name: key.Name, UID: object.GetUID()}
+}
+
+func (t Target) entry() v1alpha1.InventoryEntry {
+	return v1alpha1.InventoryEntry{Group: t.Key.Kind.Group, Kind: t.Key.Kind.Kind, Name: t.Key.Name, UID: t.UID}
+}

@@ -1,0 +1,23 @@
+// Package apply makes one member hold the children of one MemberCache.
+//
+// The protocol:
+//
+//  1. Plan is pure. It holds each child's intent against the live object and
+//     decides: keep, create, update (our wish changed), repair (it drifted), wait
+//     (it is being deleted) or refuse (it belongs to somebody else). Children
+//     that are not wanted any more are to be pruned.
+//  2. Apply carries a plan out with server-side apply, in order: a Service before
+//     the StatefulSet that needs it. One child's failure does not stop the next,
+//     unless the member does not answer at all. Applying again what is there
+//     makes no write.
+//  3. Pruning comes last and only when every child was applied, by UID, so that a
+//     namesake that came in the meantime is never touched.
+//
+// A child is found again by its labels, which it has from its first moment on,
+// and by the inventory in the MemberCache's status. There is no time at which a
+// child exists and cannot be found, so nothing has to be saved before applying.
+//
+// Nothing is created because a cache lacks it: whatever the cache calls absent is
+// looked up in the API server first, and the first apply of an object does not
+// force, so that an object of somebody else is met as a conflict, not taken.
+package apply

@@ -1,0 +1,227 @@
+package apply
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
+	"github.com/reconcile-lab/reconcile-lab/spoke/render"
+)
+
+// Key of a child within its MemberCache's namespace.
+type Key struct {
+	Kind schema.GroupVersionKind
+	Name string
+}
+
+func (k Key) String() string { return k.Kind.Kind + "/" + k.Name }
+
+// Desired is one child that shall be there.
+type Desired struct {
+	render.Child
+	// Wanted is the set of fields that we own once the intent is applied.
+	Wanted *drift.Fields
+}
+
+// Key of the child.
+func (d *Desired) Key() Key {
+	return Key{Kind: d.Intent.GroupVersionKind(), Name: d.Intent.GetName()}
+}
+
+// Desire computes what each child owns once it is applied.
+func Desire(t drift.Typer, children []render.Child) ([]Desired, error) {
+	desired := make([]Desired, 0, len(children))
+	for _, child := range children {
+		wanted, err := drift.Wanted(t, child.Intent)
+		if err != nil {
+			return nil, err
+		}
+		desired = append(desired, Desired{Child: child, Wanted: wanted})
+	}
+	return desired, nil
+}
+
+// Live is what the member holds under our labels, by key.
+type Live map[Key]metav1.Object
+
+// Verb is what is to be done with a child.
+type Verb string
+
+// The verbs of a plan.
+const (
+	Keep   Verb = "keep"
+	Create Verb = "create"
+	Update Verb = "update"
+	Repair Verb = "repair"
+	Wait   Verb = "wait"
+	Refuse Verb = "refuse"
+	Prune  Verb = "prune"
+)
+
+// Step is the decision for one child.
+type Step struct {
+	Desired
+	Verb    Verb
+	Finding drift.Finding
+	// Live object that was found, or nil.
+	Live metav1.Object
+	// Deleted: the inventory holds the child, the member does not.
+	Deleted bool
+	// Problem says why the child is refused or waited for.
+	Problem *outcome.Failure
+}
+
+// Plan is what to do in one member for one MemberCache.
+type Plan struct {
+	Steps []Step
+	// Prune are children of this owner that are not wanted any more, sorted.
+	Prune []Target
+}
+
+// Target is an object to be removed, by UID.
+type Target struct {
+	Key Key
+	UID types.UID
+	// Deleting: the API server is removing it already.
+	Deleting bool
+}
+
+// Memory is what the last applies taught: per child UID the fields that the
+// member did not put under our name although our apply succeeded.
+type Memory interface {
+	Known(uid, hash string) *drift.Fields
+}
+
+// Owner marks the children of one MemberCache.
+type Owner struct {
+	// UID of the CacheCluster on its hub.
+	UID string
+	// Inventory of the children that were applied before.
+	Inventory []v1alpha1.InventoryEntry
+}
+
+// Decide plans each desired child against the live ones and everything else of
+// this owner for pruning. The result does not depend on the order of live.
+func Decide(desired []Desired, live Live, owner Owner, memory Memory) Plan {
+	plan := Plan{}
+	wanted := map[Key]bool{}
+	for i := range desired {
+		key := desired[i].Key()
+		wanted[key] = true
+		plan.Steps = append(plan.Steps, decide(desired[i], live[key], owner, memory))
+	}
+	for _, target := range Targets(live, owner) {
+		if !wanted[target.Key] {
+			plan.Prune = append(plan.Prune, target)
+		}
+	}
+	return plan
+}
+
+// Targets are all children of an owner: the live ones that carry its mark, and
+// those of its inventory that the cache does not show (somebody may have removed
+// the label by which it finds them). Sorted by key.
+func Targets(live Live, owner Owner) []Target {
+	var targets []Target
+	for key, object := range live {
+		if object != nil && ownedBy(object, owner) {
+			targets = append(targets, Target{Key: key, UID: object.GetUID(), Deleting: object.GetDeletionTimestamp() != nil})
+		}
+	}
+	for _, e := range owner.Inventory {
+		key := keyOf(e)
+		if live[key] == nil {
+			targets = append(targets, Target{Key: key, UID: e.UID})
+		}
+	}
+	sort.Slice(targets, func(i, j int) bool { return targets[i].Key.String() < targets[j].Key.String() })
+	return targets
+}
+
+func keyOf(e v1alpha1.InventoryEntry) Key {
+	for _, kind := range render.Kinds {
+		if kind.Group == e.Group && kind.Kind == e.Kind {
+			return Key{Kind: kind, Name: e.Name}
+		}
+	}
+	return Key{Kind: schema.GroupVersionKind{Group: e.Group, Version: "v1", Kind: e.Kind}, Name: e.Name}
+}
+
+func decide(d Desired, live metav1.Object, owner Owner, memory Memory) Step {
+	step := Step{Desired: d, Live: live}
+	switch {
+	case live == nil:
+		step.Verb, step.Deleted = Create, owner.holds(d.Key())
+	case !ownedBy(live, owner):
+		step.Verb, step.Problem = Refuse, refusal(d.Key(), live)
+	case live.GetDeletionTimestamp() != nil:
+		step.Verb, step.Problem = Wait, &outcome.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonChildrenTerminating,
+			Message: fmt.Sprintf("%s is being deleted in the member; it is created anew once it is gone", d.Key())}
+	default:
+		step.Finding = drift.Diff(d.Wanted, d.Hash, live, memory.Known(string(live.GetUID()), d.Hash))
+		switch {
+		case step.Finding.Clean():
+			step.Verb = Keep
+		case step.Finding.Changed:
+			step.Verb = Update
+		default:
+			step.Verb = Repair
+		}
+	}
+	return step
+}
+
+func (o Owner) holds(key Key) bool {
+	for _, e := range o.Inventory {
+		if keyOf(e) == key {
+			return true
+		}
+	}
+	return false
+}
+
+// ownedBy tells our children from those of others. The mark decides; where
+// somebody removed the mark, the inventory's UID does.
+func ownedBy(live metav1.Object, owner Owner) bool {
+	if mark, ok := live.GetAnnotations()[v1alpha1.AnnotationOwner]; ok {
+		return mark == owner.UID
+	}
+	for _, e := range owner.Inventory {
+		if e.UID == live.GetUID() {
+			return true
+		}
+	}
+	return false
+}
+
+func refusal(key Key, live metav1.Object) *outcome.Failure {
+	whose := "it was not made by reconcile-lab"
+	if _, marked := live.GetAnnotations()[v1alpha1.AnnotationOwner]; marked {
+		whose = "it belongs to another CacheCluster or another hub (see its annotation " + v1alpha1.AnnotationOwner + ")"
+	} else if managers := managersOf(live); managers != "" {
+		whose += "; its field managers are " + managers
+	}
+	return &outcome.Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonObjectOfAnother,
+		Message: fmt.Sprintf("metadata.name: %q: %s exists in the member already: %s", key.Name, key, whose),
+		Hint:    fmt.Sprintf("rename the CacheCluster, or remove the object in the member: kubectl delete -n %s %s", live.GetNamespace(), strings.ToLower(key.String()))}
+}
+
+func managersOf(live metav1.Object) string {
+	seen := map[string]bool{}
+	var names []string
+	for _, e := range live.GetManagedFields() {
+		if e.Subresource == "" && !seen[e.Manager] {
+			seen[e.Manager] = true
+			names = append(names, e.Manager)
+		}
+	}
+	sort.Strings(names)
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,98 @@
+package apply
+
+import (
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+)
+
+// Recent remembers what was just written to one member until the cache has it,
+// so that the next reconcile never takes its own past for drift. It is safe for
+// use by several goroutines, and losing it costs at most an apply that changes
+// nothing.
+type Recent struct {
+	mu      sync.Mutex
+	written map[place]*unstructured.Unstructured
+	known   map[lesson]*drift.Fields
+}
+
+type place struct {
+	Key
+	namespace string
+}
+
+type lesson struct{ uid, hash string }
+
+// NewRecent remembers nothing yet.
+func NewRecent() *Recent {
+	return &Recent{written: map[place]*unstructured.Unstructured{}, known: map[lesson]*drift.Fields{}}
+}
+
+// Put remembers what the API server answered.
+func (r *Recent) Put(key Key, namespace string, object *unstructured.Unstructured) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.written[place{key, namespace}] = object
+}
+
+// Newer gives the newer of what the cache holds (or nil) and what was written,
+// and forgets what the cache has caught up with.
+func (r *Recent) Newer(key Key, namespace string, cached metav1.Object) metav1.Object {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := place{key, namespace}
+	written, ok := r.written[at]
+	if !ok {
+		return cached
+	}
+	if cached == nil {
+		return nil
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), written.GetResourceVersion())
+	if err == nil && order < 0 && cached.GetUID() == written.GetUID() {
+		return written
+	}
+	delete(r.written, at)
+	return cached
+}
+
+// Learn notes which fields the member did not put under our name although the
+// apply succeeded: an API server of another version may keep a set of another
+// shape. Without this, such a field would be drift for ever.
+func (r *Recent) Learn(d Desired, applied *unstructured.Unstructured) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := lesson{string(applied.GetUID()), d.Hash}
+	if missing := drift.Missing(d.Wanted, applied); !missing.Empty() {
+		r.known[at] = missing
+	} else {
+		delete(r.known, at)
+	}
+}
+
+// Known implements Memory.
+func (r *Recent) Known(uid, hash string) *drift.Fields {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known[lesson{uid, hash}]
+}
+
+// Forget drops what is known of an object that was deleted.
+func (r *Recent) Forget(key Key, namespace string, uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := place{key, namespace}
+	if written, ok := r.written[at]; ok && written.GetUID() == uid {
+		delete(r.written, at)
+	}
+	for l := range r.known {
+		if l.uid == string(uid) {
+			delete(r.known, l)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package controller
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+)
+
+// MemberScheme knows every kind that is read or written in a member.
+func MemberScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme} {
+		// These register static types and fail only for two types of one kind.
+		_ = add(scheme)
+	}
+	return scheme
+}
+
+// MemberKinds are the kinds that must be in a member's cache before it counts as
+// connected: the children, and the pods that tell why a child is not ready.
+func MemberKinds() []client.Object {
+	return []client.Object{&corev1.Service{}, &appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{}, &corev1.Pod{}}
+}
+
+// MemberCacheOptions restrict a member's cache to what carries our label; the
+// hub's memory then grows with the caches, not with the members.
+func MemberCacheOptions() cache.Options {
+	carried, err := labels.NewRequirement(v1alpha1.LabelCacheCluster, selection.Exists, nil)
+	selector := labels.Nothing()
+	if err == nil {
+		selector = labels.NewSelector().Add(*carried)
+	}
+	return cache.Options{
+		DefaultLabelSelector: selector,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}: {Label: selector, Transform: stripPod},
+		},
+	}
+}
+
+// stripPod keeps of a pod what observe reads.
+func stripPod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID,
+			ResourceVersion: pod.ResourceVersion, Labels: pod.Labels, DeletionTimestamp: pod.DeletionTimestamp},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions,
+			ContainerStatuses: pod.Status.ContainerStatuses},
+	}, nil
+}
+
+// AddHubTypes registers in the hub's scheme what this package reads there.
+func AddHubTypes(scheme *runtime.Scheme) error {
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return err
+	}
+	return v1alpha1.AddToScheme(scheme)
+}

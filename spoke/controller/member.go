@@ -1,0 +1,258 @@
+package controller
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	crcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[mcreconcile.Request]
+
+// member is one member's queue, workers and connection.
+type member struct {
+	*Controller
+	name       string
+	recent     *apply.Recent
+	arrivals   arrivals
+	memo       memo
+	unreported unreported
+	backoff    workqueue.TypedRateLimiter[mcreconcile.Request]
+
+	stop   context.CancelFunc
+	done   context.Context
+	queued chan struct{}
+	queue  queue
+
+	connection sync.Mutex
+	caches     map[types.NamespacedName]struct{}
+	engaged    *engagement
+}
+
+// engagement is a member's cluster while it answers.
+type engagement struct {
+	context context.Context
+	cluster cluster.Cluster
+}
+
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
+
+func newMember(c *Controller, name string) *member {
+	done, stop := context.WithCancel(c.context)
+	return &member{
+		Controller: c, name: name,
+		recent:  apply.NewRecent(),
+		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[mcreconcile.Request](firstRetry, lastRetry),
+		stop:    stop, done: done,
+		queued: make(chan struct{}),
+		caches: map[types.NamespacedName]struct{}{},
+	}
+}
+
+// run works the member's queue off until the member is dropped.
+func (m *member) run(ctx context.Context) {
+	logger := log.FromContext(ctx).WithName("spoke").WithValues("cluster", m.name)
+	controller, err := crcontroller.NewTypedUnmanaged("spoke", crcontroller.TypedOptions[mcreconcile.Request]{
+		// All members share one name, and so one set of metrics.
+		SkipNameValidation:      ptr.To(true),
+		MaxConcurrentReconciles: m.Workers,
+		RecoverPanic:            ptr.To(true),
+		Reconciler:              m,
+		Logger:                  logger,
+	})
+	if err == nil {
+		err = controller.Watch(source.TypedFunc[mcreconcile.Request](func(_ context.Context, q queue) error {
+			m.queue = q
+			close(m.queued)
+			return nil
+		}))
+	}
+	if err == nil {
+		err = controller.Start(m.done)
+	}
+	if err != nil && m.done.Err() == nil {
+		logger.Error(err, "a member's workers stopped")
+	}
+}
+
+func (m *member) request(key types.NamespacedName) mcreconcile.Request {
+	request := mcreconcile.Request{ClusterName: multicluster.ClusterName(m.name)}
+	request.NamespacedName = key
+	return request
+}
+
+func (m *member) enqueue(key types.NamespacedName) {
+	select {
+	case <-m.queued:
+		m.queue.Add(m.request(key))
+	case <-m.done.Done():
+	}
+}
+
+// wake enqueues every MemberCache of the member.
+func (m *member) wake() {
+	m.connection.Lock()
+	keys := make([]types.NamespacedName, 0, len(m.caches))
+	for key := range m.caches {
+		keys = append(keys, key)
+	}
+	m.connection.Unlock()
+	for _, key := range keys {
+		m.backoff.Forget(m.request(key))
+		m.enqueue(key)
+	}
+}
+
+func (m *member) adopt(key types.NamespacedName) {
+	m.connection.Lock()
+	defer m.connection.Unlock()
+	m.caches[key] = struct{}{}
+}
+
+func (m *member) forget(key types.NamespacedName) {
+	m.connection.Lock()
+	defer m.connection.Unlock()
+	delete(m.caches, key)
+	m.backoff.Forget(m.request(key))
+	m.memo.forget(key)
+	m.unreported.take(key)
+}
+
+func (m *member) idle() bool {
+	m.connection.Lock()
+	defer m.connection.Unlock()
+	return len(m.caches) == 0 && m.engaged == nil
+}
+
+// connected gives the engagement, or nil while the member does not answer.
+func (m *member) connected() *engagement {
+	m.connection.Lock()
+	defer m.connection.Unlock()
+	return m.engaged
+}
+
+func (m *member) engage(ctx context.Context, cl cluster.Cluster) error {
+	m.connection.Lock()
+	m.engaged = &engagement{context: ctx, cluster: cl}
+	m.connection.Unlock()
+	for _, object := range MemberKinds() {
+		informer, err := cl.GetCache().GetInformer(ctx, object)
+		if err != nil {
+			return err
+		}
+		// The handler goes with the informer, and the informer with the cluster.
+		if _, err := informer.AddEventHandler(m.childHandler()); err != nil {
+			return err
+		}
+	}
+	m.wake()
+	return nil
+}
+
+func (m *member) disengage(cl cluster.Cluster) {
+	m.connection.Lock()
+	if m.engaged != nil && m.engaged.cluster == cl {
+		m.engaged = nil
+	}
+	m.connection.Unlock()
+	m.wake()
+}
+
+// childHandler turns events of children and pods into requests. A child that
+// lost its label leaves the watch as deleted, with its last labels.
+func (m *member) childHandler() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) { m.onChild(object) },
+		UpdateFunc: func(old, object any) {
+			if unchanged(old, object) {
+				return
+			}
+			m.onChild(old)
+			m.onChild(object)
+		},
+		DeleteFunc: func(object any) {
+			object = lastKnown(object)
+			m.onChild(object)
+			m.onGone(object)
+		},
+	}
+}
+
+func (m *member) onChild(object any) {
+	child, ok := object.(metav1.Object)
+	if !ok {
+		return
+	}
+	cache := child.GetLabels()[v1alpha1.LabelCacheCluster]
+	if cache == "" {
+		return
+	}
+	key := types.NamespacedName{Namespace: child.GetNamespace(), Name: cache + "." + m.name}
+	if _, isPod := object.(*corev1.Pod); !isPod {
+		m.arrivals.note(key, m.Clock.Now())
+	}
+	m.enqueue(key)
+}
+
+func (m *member) onGone(object any) {
+	child, ok := object.(childObject)
+	if !ok {
+		return
+	}
+	if gvk, err := apiutil.GVKForObject(child, memberScheme); err == nil {
+		m.recent.Forget(apply.Key{Kind: gvk, Name: child.GetName()}, child.GetNamespace(), child.GetUID())
+	}
+}
+
+// unchanged filters resyncs, and of pods everything that observe does not read.
+func unchanged(old, object any) bool {
+	before, ok1 := old.(metav1.Object)
+	after, ok2 := object.(metav1.Object)
+	if ok1 && ok2 && before.GetResourceVersion() == after.GetResourceVersion() {
+		return true
+	}
+	oldPod, ok1 := old.(*corev1.Pod)
+	newPod, ok2 := object.(*corev1.Pod)
+	return ok1 && ok2 && podTrouble(oldPod) == podTrouble(newPod)
+}
+
+func podTrouble(pod *corev1.Pod) string {
+	text := ""
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.State.Waiting != nil {
+			text += c.Name + "=" + c.State.Waiting.Reason + ";"
+		}
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			text += string(c.Status) + c.Reason + c.Message
+		}
+	}
+	return text
+}
+
+// jittered spreads d by a fifth to either side, so that members and caches that
+// failed together do not come back together.
+func jittered(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
+}

@@ -1,0 +1,115 @@
+package controller
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/render"
+)
+
+var memberScheme = MemberScheme()
+
+type childObject = client.Object
+
+// arrivals notes when the first event of a MemberCache's children arrived that
+// was not worked off yet; repair times count from there.
+type arrivals struct {
+	mu    sync.Mutex
+	first map[types.NamespacedName]time.Time
+}
+
+func (a *arrivals) note(key types.NamespacedName, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.first == nil {
+		a.first = map[types.NamespacedName]time.Time{}
+	}
+	if _, noted := a.first[key]; !noted {
+		a.first[key] = now
+	}
+}
+
+// take gives the noted time, or otherwise.
+func (a *arrivals) take(key types.NamespacedName, otherwise time.Time) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	first, noted := a.first[key]
+	delete(a.first, key)
+	if !noted {
+		return otherwise
+	}
+	return first
+}
+
+// unreported keeps repairs whose report the hub did not take, so that the next
+// report counts them: they are over and no reconcile would find them again.
+type unreported struct {
+	mu      sync.Mutex
+	changes map[types.NamespacedName][]apply.Change
+}
+
+func (u *unreported) put(key types.NamespacedName, changes []apply.Change) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for i := range changes {
+		if changes[i].Drifted() {
+			if u.changes == nil {
+				u.changes = map[types.NamespacedName][]apply.Change{}
+			}
+			u.changes[key] = append(u.changes[key], changes[i])
+		}
+	}
+}
+
+func (u *unreported) take(key types.NamespacedName) []apply.Change {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	changes := u.changes[key]
+	delete(u.changes, key)
+	return changes
+}
+
+// memo keeps what Render and Desire gave for a MemberCache's generation: they are
+// pure, and most reconciles are about the same one.
+type memo struct {
+	mu      sync.Mutex
+	entries map[types.NamespacedName]remembered
+}
+
+type remembered struct {
+	uid        types.UID
+	generation int64
+	desired    []apply.Desired
+	problems   []render.Problem
+}
+
+func (m *memo) desire(typer drift.Typer, mc *v1alpha1.MemberCache) ([]apply.Desired, []render.Problem, error) {
+	key := client.ObjectKeyFromObject(mc)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e, ok := m.entries[key]; ok && e.uid == mc.UID && e.generation == mc.Generation {
+		return e.desired, e.problems, nil
+	}
+	children, problems := render.Render(mc)
+	desired, err := apply.Desire(typer, children)
+	if err != nil {
+		return nil, nil, err
+	}
+	if m.entries == nil {
+		m.entries = map[types.NamespacedName]remembered{}
+	}
+	m.entries[key] = remembered{uid: mc.UID, generation: mc.Generation, desired: desired, problems: problems}
+	return desired, problems, nil
+}
+
+func (m *memo) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.entries, key)
+}

@@ -1,0 +1,264 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterinventory "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
+	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
+	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
+	"github.com/reconcile-lab/reconcile-lab/spoke/render"
+)
+
+// memberDeadline bounds everything that one reconcile asks of a member: a member
+// that hangs costs one of its own workers that long, and nobody else anything.
+const memberDeadline = 10 * time.Second
+
+// snapshot is all that was read, at the front of a reconcile.
+type snapshot struct {
+	now     time.Time
+	arrived time.Time
+	cache   *v1alpha1.MemberCache
+	// engaged is nil while the member does not answer; away then says why.
+	engaged *engagement
+	away    *outcome.Failure
+	awayAt  *metav1.Time
+	live    apply.Live
+	pods    []corev1.Pod
+}
+
+// result is what the stages made of a snapshot.
+type result struct {
+	report      apply.Report
+	observation *observe.Observation
+	// failure that the status shows, or nil.
+	failure *outcome.Failure
+	// left are children that are still to be removed.
+	left []apply.Target
+	// away: the member does not answer, so its return is what is waited for.
+	away bool
+	// unknown: nothing can be said yet; the status stays as it is.
+	unknown bool
+}
+
+// Reconcile makes the member hold what one MemberCache asks for and reports what
+// it found: Read, Plan and Apply, Observe, Summarize, Write.
+func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ctrl.Result, error) {
+	snapshot, err := m.read(ctx, request)
+	if err != nil || snapshot == nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	result := m.work(ctx, snapshot)
+	if result.unknown {
+		return ctrl.Result{}, nil
+	}
+	observeRepairs(m.name, result.report.Changes)
+	result.report.Changes = append(m.unreported.take(request.NamespacedName), result.report.Changes...)
+	next := m.next(request, &result)
+	if err := m.write(ctx, snapshot, &result, m.backoff.NumRequeues(request)); err != nil {
+		m.unreported.put(request.NamespacedName, result.report.Changes)
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			// The hub's cache was behind; its event is on the way.
+			return ctrl.Result{RequeueAfter: jittered(firstRetry)}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("report %s to the hub: %w", request.NamespacedName, err)
+	}
+	return next, nil
+}
+
+// read takes the snapshot: the MemberCache from the hub's cache, the children
+// from the member's. nil means that the MemberCache is gone.
+func (m *member) read(ctx context.Context, request mcreconcile.Request) (*snapshot, error) {
+	now := m.Clock.Now()
+	s := &snapshot{now: now, arrived: m.arrivals.take(request.NamespacedName, now), cache: &v1alpha1.MemberCache{}}
+	if err := m.Hub.GetCache().Get(ctx, request.NamespacedName, s.cache); err != nil {
+		return nil, err
+	}
+	if s.cache.Spec.Cluster != m.name {
+		return nil, nil
+	}
+	s.engaged = m.connected()
+	if s.engaged == nil {
+		return s, m.readAway(ctx, s)
+	}
+	return s, m.readChildren(ctx, s)
+}
+
+// readAway finds out why a member does not answer.
+func (m *member) readAway(ctx context.Context, s *snapshot) error {
+	profile := &clusterinventory.ClusterProfile{}
+	err := m.Hub.GetCache().Get(ctx, m.profileKey(m.name), profile)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if err != nil {
+		s.away = &outcome.Failure{Class: v1alpha1.ClassUnreachable, Reason: v1alpha1.ReasonUnknownMember,
+			Message: fmt.Sprintf("spec.cluster: %q: the hub has no ClusterProfile of this name", m.name),
+			Hint:    "join the member (again): reconcile-lab join " + m.name + " --kubeconfig FILE"}
+		return nil
+	}
+	if c := meta.FindStatusCondition(profile.Status.Conditions, v1alpha1.ConditionReachable); c != nil && c.Status == metav1.ConditionFalse {
+		s.away = &outcome.Failure{Class: v1alpha1.ClassUnreachable, Reason: v1alpha1.ReasonMemberUnreachable, Message: c.Message,
+			Hint: "check the member's API server and the network to it; work on it resumes by itself when it answers"}
+		s.awayAt = &c.LastTransitionTime
+	}
+	return nil
+}
+
+func (m *member) readChildren(ctx context.Context, s *snapshot) error {
+	reader := s.engaged.cluster.GetCache()
+	ours := []client.ListOption{client.InNamespace(s.cache.Namespace), client.MatchingLabels{v1alpha1.LabelCacheCluster: s.cache.Spec.CacheCluster}}
+	s.live = apply.Live{}
+	for _, kind := range render.Kinds {
+		list, err := newList(kind)
+		if err != nil {
+			return err
+		}
+		if err := reader.List(ctx, list, ours...); err != nil {
+			return fmt.Errorf("list %s of %s: %w", kind.Kind, m.name, err)
+		}
+		err = meta.EachListItem(list, func(item runtime.Object) error {
+			object, err := meta.Accessor(item)
+			if err != nil {
+				return err
+			}
+			key := apply.Key{Kind: kind, Name: object.GetName()}
+			s.live[key] = m.recent.Newer(key, s.cache.Namespace, object)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	var pods corev1.PodList
+	if err := reader.List(ctx, &pods, ours...); err != nil {
+		return fmt.Errorf("list pods of %s: %w", m.name, err)
+	}
+	s.pods = pods.Items
+	return nil
+}
+
+func newList(kind schema.GroupVersionKind) (client.ObjectList, error) {
+	listKind := kind
+	listKind.Kind += "List"
+	object, err := memberScheme.New(listKind)
+	if err != nil {
+		return nil, err
+	}
+	list, ok := object.(client.ObjectList)
+	if !ok {
+		return nil, fmt.Errorf("%s is no list", listKind.Kind)
+	}
+	return list, nil
+}
+
+// work plans, applies and observes.
+func (m *member) work(ctx context.Context, s *snapshot) result {
+	deleting := s.cache.DeletionTimestamp != nil
+	switch {
+	case s.engaged == nil && s.away == nil:
+		return result{unknown: true}
+	case s.engaged == nil:
+		return result{away: true, failure: s.away, report: apply.Report{Inventory: s.cache.Status.Inventory}}
+	}
+	ctx, cancel := context.WithTimeout(ctx, memberDeadline)
+	defer cancel()
+	defer context.AfterFunc(s.engaged.context, cancel)()
+
+	applier := m.applier(s)
+	if deleting {
+		left, failures := applier.Remove(ctx, apply.Targets(s.live, applier.Owner))
+		r := result{left: left, report: apply.Report{Failures: failures, Inventory: s.cache.Status.Inventory}}
+		r.failure = r.report.Worst()
+		return r
+	}
+	desired, problems, err := m.memo.desire(m.Typer, s.cache)
+	if err != nil {
+		return result{failure: outcome.Of(err, "render", s.cache.Name), report: apply.Report{Inventory: s.cache.Status.Inventory}}
+	}
+	if len(problems) > 0 {
+		return result{failure: invalid(problems), report: apply.Report{Inventory: s.cache.Status.Inventory}, observation: m.observe(s)}
+	}
+	report := applier.Apply(ctx, apply.Decide(desired, s.live, applier.Owner, m.recent))
+	return result{report: report, failure: report.Worst(), observation: m.observe(s)}
+}
+
+func (m *member) applier(s *snapshot) *apply.Applier {
+	return &apply.Applier{
+		Client: s.engaged.cluster.GetClient(), Recent: m.recent,
+		Namespace: s.cache.Namespace, CreateNamespace: s.cache.Spec.CreateNamespace,
+		Owner: apply.Owner{UID: render.OwnerUID(s.cache), Inventory: s.cache.Status.Inventory},
+		Now:   m.Clock.Now, Since: s.arrived,
+	}
+}
+
+// observe reads the StatefulSet as it is after applying.
+func (m *member) observe(s *snapshot) *observe.Observation {
+	key := apply.Key{Kind: render.StatefulSetKind, Name: s.cache.Spec.CacheCluster}
+	live := s.live[key]
+	if live != nil {
+		live = m.recent.Newer(key, s.cache.Namespace, live)
+	}
+	var set *appsv1.StatefulSet
+	switch object := live.(type) {
+	case *appsv1.StatefulSet:
+		set = object
+	case *unstructured.Unstructured:
+		set = &appsv1.StatefulSet{}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, set) != nil {
+			set = nil
+		}
+	}
+	seen := observe.Observe(set, s.pods)
+	return &seen
+}
+
+func invalid(problems []render.Problem) *outcome.Failure {
+	message := ""
+	for i, p := range problems {
+		if i > 0 {
+			message += "; "
+		}
+		message += "spec." + p.String()
+	}
+	return &outcome.Failure{Class: v1alpha1.ClassInvalid, Reason: v1alpha1.ReasonInvalidSpec, Message: message,
+		Hint: "correct the field in the CacheCluster; nothing was changed in the member"}
+}
+
+// blockedRetry is for what no event announces, such as a quota that was raised.
+const blockedRetry = time.Minute
+
+// next turns the class of the failure into the time of the next try.
+func (m *member) next(request mcreconcile.Request, r *result) ctrl.Result {
+	wait := time.Duration(0)
+	switch {
+	case r.failure == nil && len(r.left) == 0, r.failure != nil && r.failure.Class == v1alpha1.ClassInvalid:
+		m.backoff.Forget(request)
+	case r.failure != nil && r.failure.Class == v1alpha1.ClassBlocked:
+		m.backoff.Forget(request)
+		wait = jittered(blockedRetry)
+	case r.away:
+		m.backoff.Forget(request)
+	default:
+		wait = jittered(m.backoff.When(request))
+		if r.failure != nil && wait < r.failure.RetryAfter {
+			wait = r.failure.RetryAfter
+		}
+	}
+	return ctrl.Result{RequeueAfter: wait}
+}

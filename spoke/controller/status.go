@@ -1,0 +1,178 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+)
+
+// patience is how many tries a transient failure gets before the status shows it.
+const patience = 4
+
+// summarize gives the status after a reconcile. It is pure, and gives the old
+// status unchanged when nothing that it says has changed.
+func summarize(s *snapshot, r *result, attempts int) v1alpha1.MemberCacheStatus {
+	old := &s.cache.Status
+	status := old.DeepCopy()
+	status.Inventory = sorted(r.report.Inventory)
+	status.LastDrift = latestDrift(old.LastDrift, r.report.Changes)
+	if r.observation != nil {
+		status.Replicas, status.ReadyReplicas = r.observation.Replicas, r.observation.ReadyReplicas
+	}
+	passing := r.failure != nil && r.failure.Class == v1alpha1.ClassTransient && attempts < patience && old.State != ""
+	if !passing {
+		judge(status, s, r)
+	}
+	if equality.Semantic.DeepEqual(old, status) {
+		return *old
+	}
+	if !r.away {
+		observed := metav1.NewTime(s.now)
+		status.ObservedAt = &observed
+	}
+	return *status
+}
+
+// judge sets state, outcome and conditions.
+func judge(status *v1alpha1.MemberCacheStatus, s *snapshot, r *result) {
+	state, applied, why := verdict(s, r)
+	if s.cache.DeletionTimestamp != nil {
+		state = v1alpha1.MemberDeleting
+	}
+	since := status.Since
+	if since == nil || status.State != state || status.Reason != why.Reason {
+		since = &metav1.Time{Time: s.now}
+		if r.away && s.awayAt != nil {
+			since = s.awayAt
+		}
+	}
+	status.State, status.Outcome = state, why
+	status.Since = since
+	if !r.away {
+		status.ObservedGeneration = s.cache.Generation
+	}
+	if applied == metav1.ConditionTrue {
+		status.Revision = s.cache.Spec.Revision
+	}
+	text := why.Message
+	if why.Hint != "" {
+		text += ": " + why.Hint
+	}
+	set := conditions{status: status, now: s.now}
+	set.put(v1alpha1.ConditionApplied, applied, appliedReason(applied, why), text)
+	set.put(v1alpha1.ConditionReady, readiness(state), why.Reason, text)
+	set.only(v1alpha1.ConditionReconciling, state == v1alpha1.MemberProgressing || state == v1alpha1.MemberDeleting, why.Reason, text)
+	set.only(v1alpha1.ConditionStalled, state == v1alpha1.MemberBlocked, why.Reason, text)
+}
+
+// verdict puts failure and observation into one word.
+func verdict(s *snapshot, r *result) (v1alpha1.MemberState, metav1.ConditionStatus, v1alpha1.Outcome) {
+	switch {
+	case r.failure != nil && r.failure.Class == v1alpha1.ClassUnreachable:
+		return v1alpha1.MemberUnreachable, metav1.ConditionUnknown, r.failure.Outcome()
+	case r.failure != nil && (r.failure.Class == v1alpha1.ClassInvalid || r.failure.Class == v1alpha1.ClassBlocked):
+		return v1alpha1.MemberBlocked, metav1.ConditionFalse, r.failure.Outcome()
+	case r.failure != nil:
+		return v1alpha1.MemberProgressing, metav1.ConditionFalse, r.failure.Outcome()
+	case s.cache.DeletionTimestamp != nil:
+		return v1alpha1.MemberDeleting, metav1.ConditionFalse, removing(r.left)
+	case r.observation == nil:
+		return v1alpha1.MemberProgressing, metav1.ConditionTrue, v1alpha1.Outcome{Reason: v1alpha1.ReasonPending}
+	default:
+		return r.observation.State, metav1.ConditionTrue, r.observation.Outcome
+	}
+}
+
+func removing(left []apply.Target) v1alpha1.Outcome {
+	names := make([]string, 0, len(left))
+	for _, target := range left {
+		names = append(names, target.Key.String())
+	}
+	return v1alpha1.Outcome{Reason: v1alpha1.ReasonChildrenTerminating, Message: "removing " + strings.Join(names, ", ")}
+}
+
+func readiness(state v1alpha1.MemberState) metav1.ConditionStatus {
+	switch state {
+	case v1alpha1.MemberReady:
+		return metav1.ConditionTrue
+	case v1alpha1.MemberUnreachable:
+		return metav1.ConditionUnknown
+	default:
+		return metav1.ConditionFalse
+	}
+}
+
+func appliedReason(applied metav1.ConditionStatus, why v1alpha1.Outcome) string {
+	if applied == metav1.ConditionTrue {
+		return v1alpha1.ReasonApplied
+	}
+	return why.Reason
+}
+
+// conditions writes into a status with the reconcile's own time.
+type conditions struct {
+	status *v1alpha1.MemberCacheStatus
+	now    time.Time
+}
+
+func (c conditions) put(kind string, is metav1.ConditionStatus, reason, message string) {
+	if kind == v1alpha1.ConditionApplied && is == metav1.ConditionTrue {
+		message = "the children are as the spec asks"
+	}
+	condition := metav1.Condition{Type: kind, Status: is, Reason: reason, Message: message,
+		ObservedGeneration: c.status.ObservedGeneration}
+	if old := meta.FindStatusCondition(c.status.Conditions, kind); old == nil || old.Status != is {
+		condition.LastTransitionTime = metav1.NewTime(c.now)
+	}
+	meta.SetStatusCondition(&c.status.Conditions, condition)
+}
+
+// only keeps a condition while it is true: kstatus reads its presence.
+func (c conditions) only(kind string, is bool, reason, message string) {
+	if is {
+		c.put(kind, metav1.ConditionTrue, reason, message)
+	} else {
+		meta.RemoveStatusCondition(&c.status.Conditions, kind)
+	}
+}
+
+// latestDrift counts every repair of this reconcile and shows the last one.
+func latestDrift(old *v1alpha1.Drift, changes []apply.Change) *v1alpha1.Drift {
+	latest := old
+	for i := range changes {
+		change := &changes[i]
+		if !change.Drifted() {
+			continue
+		}
+		next := &v1alpha1.Drift{
+			At: metav1.NewMicroTime(change.DoneAt), Object: change.Key.String(), Fields: change.Finding.Paths(),
+			Deleted: change.Deleted, Manager: change.Finding.Manager,
+			RepairedIn: metav1.Duration{Duration: change.Took.Round(100 * time.Microsecond)},
+			Count:      1,
+		}
+		if change.Deleted {
+			next.Manager = drift.Unknown
+		}
+		if latest != nil {
+			next.Count = latest.Count + 1
+		}
+		latest = next
+	}
+	return latest
+}
+
+func sorted(inventory []v1alpha1.InventoryEntry) []v1alpha1.InventoryEntry {
+	out := slices.Clone(inventory)
+	slices.SortFunc(out, func(a, b v1alpha1.InventoryEntry) int {
+		return strings.Compare(a.Kind+"/"+a.Name, b.Kind+"/"+b.Name)
+	})
+	return out
+}

@@ -1,0 +1,171 @@
+package drift
+
+import (
+	"bytes"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+)
+
+// Unknown is the manager of a change that the API server keeps no trace of: a
+// field that was removed, an object that was deleted.
+const Unknown = "unknown"
+
+// Typer knows the schema of the kinds that are applied;
+// applyconfigurations.NewTypeConverter gives one.
+type Typer interface {
+	ObjectToTyped(runtime.Object, ...typed.ValidationOptions) (*typed.TypedValue, error)
+}
+
+// Fields is a set of field paths that one manager owns.
+type Fields = fieldpath.Set
+
+// Finding is what Diff found out about one live object.
+type Finding struct {
+	// Changed: the intent is another one than was applied last.
+	Changed bool
+	// Missing are the fields of the intent that we do not own any more; empty when
+	// nothing drifted or when the intent changed.
+	Missing *Fields
+	// Manager that holds the missing fields now, Operation and At of its change.
+	Manager   string
+	Operation metav1.ManagedFieldsOperationType
+	At        time.Time
+}
+
+// Clean says that there is nothing to apply.
+func (f Finding) Clean() bool { return !f.Changed && f.Drifted() == 0 }
+
+// Drifted is the number of fields that drifted.
+func (f Finding) Drifted() int {
+	if f.Missing == nil {
+		return 0
+	}
+	return f.Missing.Size()
+}
+
+// maxPaths bounds the paths that a status shows; a label selector gone wrong can
+// touch hundreds.
+const maxPaths = 10
+
+// Paths of the fields that drifted, sorted, at most ten and then "and N more".
+func (f Finding) Paths() []string {
+	if f.Missing == nil {
+		return nil
+	}
+	var paths []string
+	f.Missing.Leaves().Iterate(func(p fieldpath.Path) {
+		paths = append(paths, strings.TrimPrefix(p.String(), "."))
+	})
+	sort.Strings(paths)
+	if len(paths) > maxPaths {
+		paths = append(paths[:maxPaths:maxPaths], fmt.Sprintf("and %d more", len(paths)-maxPaths))
+	}
+	return paths
+}
+
+// Wanted is the set of fields that the API server puts under our name when it
+// applies the intent.
+func Wanted(t Typer, intent *unstructured.Unstructured) (*Fields, error) {
+	value, err := t.ObjectToTyped(intent)
+	if err != nil {
+		return nil, fmt.Errorf("read %s %s by its schema: %w", intent.GetKind(), intent.GetName(), err)
+	}
+	set, err := value.ToFieldSet()
+	if err != nil {
+		return nil, fmt.Errorf("fields of %s %s: %w", intent.GetKind(), intent.GetName(), err)
+	}
+	return set.Difference(neverOwned), nil
+}
+
+// neverOwned are the paths that the API server leaves out of every entry.
+var neverOwned = fieldpath.NewSet(
+	fieldpath.MakePathOrDie("apiVersion"),
+	fieldpath.MakePathOrDie("kind"),
+	fieldpath.MakePathOrDie("metadata"),
+	fieldpath.MakePathOrDie("metadata", "name"),
+	fieldpath.MakePathOrDie("metadata", "namespace"),
+)
+
+// Diff compares what we want to own with what the live object says that we own.
+// known are fields that were missing straight after our own last apply, or nil.
+func Diff(wanted *Fields, hash string, live metav1.Object, known *Fields) Finding {
+	owned := ownedBy(live.GetManagedFields())
+	missing := wanted.Difference(owned)
+	if known != nil {
+		missing = missing.Difference(known)
+	}
+	if live.GetAnnotations()[v1alpha1.AnnotationIntent] != hash && owned.Has(intentMark) {
+		// We still own the mark and it says something else: our wish changed.
+		return Finding{Changed: true}
+	}
+	if missing.Empty() {
+		return Finding{}
+	}
+	finding := Finding{Missing: missing}
+	finding.Manager, finding.Operation, finding.At = culprit(live.GetManagedFields(), missing)
+	return finding
+}
+
+var intentMark = fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.AnnotationIntent)
+
+// Missing is what the live object lacks of what we want to own; straight after
+// an apply it should be empty.
+func Missing(wanted *Fields, live metav1.Object) *Fields {
+	return wanted.Difference(ownedBy(live.GetManagedFields()))
+}
+
+func ownedBy(entries []metav1.ManagedFieldsEntry) *Fields {
+	owned := fieldpath.NewSet()
+	for i := range entries {
+		if isOurs(&entries[i]) {
+			owned = owned.Union(fieldsOf(&entries[i]))
+		}
+	}
+	return owned
+}
+
+func isOurs(e *metav1.ManagedFieldsEntry) bool {
+	return e.Manager == v1alpha1.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+}
+
+// fieldsOf reads an entry; one that can't be read owns nothing, which at worst
+// applies the same intent once more.
+func fieldsOf(e *metav1.ManagedFieldsEntry) *Fields {
+	set := &Fields{}
+	if e.FieldsV1 == nil {
+		return set
+	}
+	if err := set.FromJSON(bytes.NewReader(e.FieldsV1.GetRawBytes())); err != nil {
+		return &Fields{}
+	}
+	return set
+}
+
+// culprit is the manager that holds most recently any of the missing fields.
+func culprit(entries []metav1.ManagedFieldsEntry, missing *Fields) (manager string, op metav1.ManagedFieldsOperationType, at time.Time) {
+	manager = Unknown
+	for i := range entries {
+		e := &entries[i]
+		if isOurs(e) || fieldsOf(e).Intersection(missing).Empty() {
+			continue
+		}
+		var when time.Time
+		if e.Time != nil {
+			when = e.Time.Time
+		}
+		if manager == Unknown || when.After(at) {
+			manager, op, at = e.Manager, e.Operation, when
+		}
+	}
+	return manager, op, at
+}

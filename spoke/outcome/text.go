@@ -1,0 +1,76 @@
+package outcome
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"regexp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const maxMessage = 400
+
+var (
+	// Sockets and generated suffixes differ from one failure to the next of the
+	// same kind; left in, they would turn one failure into a stream of writes.
+	socket = regexp.MustCompile(`(\d{1,3}(\.\d{1,3}){3}|\[[0-9a-f:]+\]):\d+`)
+	stamp  = regexp.MustCompile(`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z?`)
+)
+
+// stable is an error's text without what changes from one try to the next.
+func stable(err error) string {
+	if err == nil {
+		return ""
+	}
+	text := stamp.ReplaceAllString(socket.ReplaceAllString(err.Error(), "(address)"), "(time)")
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxMessage {
+		text = text[:maxMessage] + "…"
+	}
+	return text
+}
+
+func isTLS(err error) bool {
+	var (
+		verification *tls.CertificateVerificationError
+		authority    x509.UnknownAuthorityError
+		invalid      x509.CertificateInvalidError
+		hostname     x509.HostnameError
+		alert        tls.AlertError
+		record       tls.RecordHeaderError
+	)
+	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &invalid) ||
+		errors.As(err, &hostname) || errors.As(err, &alert) || errors.As(err, &record)
+}
+
+// immutable says whether a 422 is about a field that can't change in place. The
+// API server marks it in words only.
+func immutable(s metav1.Status) bool {
+	if s.Details == nil {
+		return false
+	}
+	for _, c := range s.Details.Causes {
+		if strings.Contains(c.Message, "field is immutable") || strings.Contains(c.Message, "updates to statefulset spec for fields other than") ||
+			strings.Contains(c.Message, "may not change once set") {
+			return true
+		}
+	}
+	return false
+}
+
+// conflicting are the fields that another field manager owns, of a 409 that a
+// server-side apply without force met.
+func conflicting(s metav1.Status) []string {
+	if s.Details == nil {
+		return nil
+	}
+	var fields []string
+	for _, c := range s.Details.Causes {
+		if c.Type == metav1.CauseTypeFieldManagerConflict {
+			fields = append(fields, c.Field)
+		}
+	}
+	return fields
+}

@@ -1,0 +1,101 @@
+package render
+
+import (
+	"fmt"
+	"sort"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+)
+
+// Problem is bad input: which field, what value, what to do.
+type Problem struct {
+	Field, Value, Fix string
+}
+
+func (p Problem) String() string {
+	return fmt.Sprintf("%s: %q: %s", p.Field, p.Value, p.Fix)
+}
+
+// memcached's own limits, see its memcached.c: -I between 1 KiB and 1 GiB and at
+// most half of -m. Below 8 MiB its first slabs do not fit.
+const (
+	minMemory   = 8 << 20
+	minItemSize = 1 << 10
+	maxItemSize = 1 << 30
+)
+
+// Check finds what no member could run. Admission refuses most of it in a
+// CacheCluster already; an override only meets its template here.
+func Check(t *v1alpha1.CacheTemplate) []Problem {
+	var problems []Problem
+	add := func(field, value, fix string) { problems = append(problems, Problem{field, value, fix}) }
+
+	if t.Engine != "" && t.Engine != v1alpha1.EngineMemcached {
+		add("engine", string(t.Engine), "use Memcached, the only engine so far")
+	}
+	if t.Replicas != nil && *t.Replicas < 0 {
+		add("replicas", fmt.Sprint(*t.Replicas), "use 0 or more")
+	}
+	memory := valueOr(t.Memory, defaultMemory)
+	if memory.Value() < minMemory {
+		add("memory", memory.String(), "use at least 8Mi")
+	}
+	if t.Memcached != nil && t.Memcached.MaxItemSize != nil {
+		checkItemSize(*t.Memcached.MaxItemSize, memory, add)
+	}
+	if t.Pod != nil {
+		for _, label := range ownLabels() {
+			if value, taken := t.Pod.Labels[label]; taken {
+				add("pod.labels["+label+"]", value, "choose another label: this one is set by reconcile-lab")
+			}
+		}
+	}
+	if t.Resources != nil {
+		checkResources(t.Resources, MemoryMiB(t), add)
+	}
+	return problems
+}
+
+func checkItemSize(item, memory resource.Quantity, add func(field, value, fix string)) {
+	switch {
+	case item.Value() < minItemSize || item.Value() > maxItemSize:
+		add("memcached.maxItemSize", item.String(), "use between 1Ki and 1Gi")
+	case item.Value()*2 > memory.Value():
+		add("memcached.maxItemSize", item.String(), "use at most half of memory, which is "+memory.String()+" here")
+	}
+}
+
+// checkResources finds a container that the kernel would kill once its cache is full, and requests that no API server accepts.
+func checkResources(r *v1alpha1.Resources, memoryMiB int64, add func(field, value, fix string)) {
+	effective := cacheResources(r, memoryMiB)
+	names := make([]string, 0, len(effective.Requests))
+	for name := range effective.Requests {
+		names = append(names, string(name))
+	}
+	sort.Strings(names)
+	for name, limit := range r.Limits {
+		if name == corev1.ResourceMemory && limit.Value() < memoryMiB<<20 {
+			add("resources.limits[memory]", limit.String(), fmt.Sprintf("use at least %dMi: a full cache would be killed", LimitMiB(memoryMiB)))
+		}
+	}
+	for _, name := range names {
+		request := effective.Requests[corev1.ResourceName(name)]
+		limit, limited := effective.Limits[corev1.ResourceName(name)]
+		if limited && request.Cmp(limit) > 0 {
+			add("resources.requests["+name+"]", request.String(), "use at most the limit, which is "+limit.String())
+		}
+	}
+}
+
+func ownLabels() []string {
+	labels := Labels("", "")
+	keys := make([]string, 0, len(labels))
+	for key := range labels {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	return keys
+}
