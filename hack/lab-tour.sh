@@ -29,6 +29,6 @@ cat <<'END'
 The lab keeps running. Go on with
   eval "$(./reconcile-lab env)"              # KUBECONFIG with the contexts hub, member-1, …
   ./reconcile-lab observe                    # and change something in another terminal
-  ./reconcile-lab apply examples/mimir-caches.yaml
+  ./reconcile-lab apply --create-namespace examples/mimir-caches.yaml
   ./reconcile-lab down                       # removes everything
 END
