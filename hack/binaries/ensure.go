@@ -113,10 +113,7 @@ func obtain(ctx context.Context, report Report, m Module, programs []Program, fr
 	return build(ctx, report, m, missing, dir)
 }
 
-// lock makes the folder and takes its lock.
+// lock keeps others from making the same programs.
 func lock(ctx context.Context, dir string, waiting func()) (func(), error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
 	return filelock.Take(ctx, filepath.Join(dir, ".lock"), waiting)
 }

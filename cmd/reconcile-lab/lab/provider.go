@@ -49,3 +49,14 @@ type Provider interface {
 	// there is none.
 	Delete(ctx context.Context, cluster string) error
 }
+
+// Footprint is what one idle cluster takes, in bytes.
+type Footprint struct {
+	Memory, Disk int64
+}
+
+// Sized is a Provider that knows its footprint, so that a machine which is too
+// small is told from a lab which is broken.
+type Sized interface {
+	Footprint() Footprint
+}

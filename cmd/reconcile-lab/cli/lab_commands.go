@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab"
+	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab/embedded"
+	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab/kind"
+)
+
+const kindName = "kind"
+
+// labHubContext is the hub's context in a lab's kubeconfig.
+const labHubContext = lab.Hub
+
+// labKubeconfig finds the kubeconfig of the named lab, else of the one used last.
+func labKubeconfig(name string) (path, labName string, err error) {
+	return lab.ResolveKubeconfig(name)
+}
+
+func labCommands() []*cobra.Command {
+	return []*cobra.Command{newUpCommand(), newDownCommand(), newClustersCommand(), newEnvCommand()}
+}
+
+// newProvider makes the provider of that name for a lab.
+func newProvider(name string, l *lab.Lab) (lab.Provider, error) {
+	switch name {
+	case embedded.Name:
+		return embedded.New(l.Dir), nil
+	case kindName:
+		return kind.New(l.Name), nil
+	}
+	return nil, badInput("provider %q: use %s or %s", name, embedded.Name, kindName)
+}
+
+// providerOf is the provider that an existing lab runs on.
+func providerOf(l *lab.Lab) (lab.Provider, error) {
+	state, err := l.Load()
+	if err != nil {
+		return nil, err
+	}
+	return newProvider(providerName(l, state), l)
+}
+
+// providerName guesses by the lab's name where nothing is recorded, so that what
+// an early interruption or a lost file left can still be removed.
+func providerName(l *lab.Lab, state lab.State) string {
+	switch {
+	case state.Provider != "":
+		return state.Provider
+	case l.Name == kindName:
+		return kindName
+	}
+	return embedded.Name
+}
+
+var errNoLab = errors.New("there is no lab: make one with reconcile-lab up")
+
+// openLab opens the lab that --name or --lab names, else the one used last.
+func openLab(cmd *cobra.Command) (*lab.Lab, error) {
+	name, err := labName(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if name == "" {
+		if name, err = lab.Current(); err != nil {
+			return nil, err
+		}
+	}
+	if name == "" {
+		return nil, errNoLab
+	}
+	return lab.Open(name)
+}
+
+// addName gives a command --name, which on lab commands means what --lab means
+// everywhere.
+func addName(cmd *cobra.Command, usage string) {
+	cmd.Flags().String("name", "", usage)
+}
+
+func labName(cmd *cobra.Command) (string, error) {
+	name, err := cmd.Flags().GetString("name")
+	if err != nil {
+		return "", err
+	}
+	// The commands also run without the root's flags, in tests.
+	if flag := cmd.Flags().Lookup("lab"); flag != nil && flag.Value.String() != "" {
+		if name != "" && name != flag.Value.String() {
+			return "", badInput("--name %s and --lab %s: give one of them", name, flag.Value)
+		}
+		name = flag.Value.String()
+	}
+	return name, nil
+}
+
+// invocation is how the user called this program, for hints to copy.
+func invocation() string { return os.Args[0] }
+
+func exportLine(variable, value string) string {
+	return fmt.Sprintf("export %s=%s", variable, shellQuote(value))
+}

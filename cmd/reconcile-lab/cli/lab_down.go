@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab"
+)
+
+func newDownCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Remove a lab with all its processes, containers and files",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			name, err := labName(cmd)
+			if err != nil {
+				return err
+			}
+			if all {
+				if name != "" {
+					return badInput("--all and --name %s: give one of them", name)
+				}
+				names, err := lab.List()
+				if err != nil {
+					return err
+				}
+				if len(names) == 0 {
+					fmt.Fprintln(cmd.OutOrStdout(), "there is no lab")
+				}
+				var failed []error
+				for _, name := range names {
+					failed = append(failed, removeLab(cmd, name))
+				}
+				return errors.Join(failed...)
+			}
+			if name == "" {
+				l, err := openLab(cmd)
+				if errors.Is(err, errNoLab) {
+					fmt.Fprintln(cmd.OutOrStdout(), "there is no lab")
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				name = l.Name
+			}
+			return removeLab(cmd, name)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "remove every lab")
+	addName(cmd, "name of the lab; the one used last if empty")
+	return cmd
+}
+
+func removeLab(cmd *cobra.Command, name string) error {
+	l, err := lab.Open(name)
+	if err != nil {
+		return badInput("%w", err)
+	}
+	// A damaged record must not keep a lab from being removed.
+	state, _ := l.Load()
+	p, err := newProvider(providerName(l, state), l)
+	if err != nil {
+		return err
+	}
+	progress := newProgress(cmd.ErrOrStderr())
+	err = lab.Down(cmd.Context(), l, p, progress.report)
+	progress.close()
+	if err != nil {
+		return fmt.Errorf("%w: run %s down --name %s again", err, invocation(), name)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "lab %s is removed\n", name)
+	return nil
+}

@@ -1,0 +1,256 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/hub/membership"
+)
+
+// Options of Up.
+type Options struct {
+	// Members is how many member clusters the lab is to have.
+	Members int
+	// Manager says whether the hub manager is to run as a process of this machine.
+	Manager bool
+	// Report is told what is done for what: a cluster, or "" for the whole lab.
+	Report func(subject, step string)
+}
+
+func (o Options) on(subject string) Report {
+	return func(step string) { o.Report(subject, step) }
+}
+
+// Done is the last step that is reported for a subject.
+const Done = "ready"
+
+// Up makes the lab as the options say, or completes or changes what is there.
+func Up(ctx context.Context, l *Lab, p Provider, o Options) error {
+	unlock, err := l.lock(ctx, o.on(""))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	state, err := l.Load()
+	if err != nil {
+		return err
+	}
+	if state.Provider != "" && state.Provider != p.Name() {
+		return fmt.Errorf("lab %s runs on provider %s, not %s: choose another --name, or remove it with reconcile-lab down --name %s",
+			l.Name, state.Provider, p.Name(), l.Name)
+	}
+	if o.Manager {
+		// A missing binary is better known now than when all clusters run.
+		if _, err := findManager(); err != nil {
+			return err
+		}
+	}
+	wanted := append([]string{Hub}, memberNames(o.Members)...)
+	existing, err := p.List(ctx)
+	if err != nil {
+		return err
+	}
+	if err := fits(p, l.Dir, wanted, existing); err != nil {
+		return err
+	}
+	if err := p.Prepare(ctx, o.on("")); err != nil {
+		return err
+	}
+	state.Provider, state.Members = p.Name(), wanted[1:]
+	// Recorded first, so that Down finds what an interrupted Up leaves.
+	if err := errors.Join(l.save(state), l.makeCurrent()); err != nil {
+		return err
+	}
+
+	if err := createAll(ctx, p, wanted, o); err != nil {
+		return err
+	}
+	surplus := slices.DeleteFunc(existing, func(c string) bool { return slices.Contains(wanted, c) })
+	if err := removeAll(ctx, p, surplus, o); err != nil {
+		return err
+	}
+	if err := l.writeKubeconfig(ctx, p, wanted); err != nil {
+		return err
+	}
+	if err := joinAll(ctx, p, wanted[1:], o); err != nil {
+		return err
+	}
+	if !o.Manager {
+		return l.stopManager(ctx, &state)
+	}
+	server, err := podServer(ctx, p, Hub)
+	if err != nil {
+		return err
+	}
+	if err := l.ensureManager(ctx, &state, server, o.on("")); err != nil {
+		return err
+	}
+	return l.awaitReachable(ctx, p, wanted[1:], o)
+}
+
+func memberNames(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("member-%d", i+1)
+	}
+	return names
+}
+
+// parallel runs f for each name, as many at once as the machine bears. The first
+// error cancels the others.
+func parallel(ctx context.Context, names []string, f func(ctx context.Context, name string) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(4, runtime.NumCPU()))
+	for _, name := range names {
+		group.Go(func() error { return f(ctx, name) })
+	}
+	return group.Wait()
+}
+
+func createAll(ctx context.Context, p Provider, clusters []string, o Options) error {
+	return parallel(ctx, clusters, func(ctx context.Context, cluster string) error {
+		role := RoleMember
+		if cluster == Hub {
+			role = RoleHub
+		}
+		if err := p.Create(ctx, cluster, role, o.on(cluster)); err != nil {
+			return err
+		}
+		if cluster == Hub {
+			o.Report(cluster, "applying the CRDs")
+			config, err := restConfig(ctx, p, cluster)
+			if err != nil {
+				return err
+			}
+			if err := install(ctx, config); err != nil {
+				return fmt.Errorf("hub: %w", err)
+			}
+			o.Report(cluster, Done)
+		}
+		return nil
+	})
+}
+
+// removeAll takes members out of the hub's inventory and removes their clusters.
+func removeAll(ctx context.Context, p Provider, clusters []string, o Options) error {
+	if len(clusters) == 0 {
+		return nil
+	}
+	hub, err := restConfig(ctx, p, Hub)
+	if err != nil {
+		return err
+	}
+	c, err := newClient(hub)
+	if err != nil {
+		return err
+	}
+	return parallel(ctx, clusters, func(ctx context.Context, cluster string) error {
+		o.Report(cluster, "removing it")
+		var profile inventoryv1alpha1.ClusterProfile
+		err := c.Get(ctx, client.ObjectKey{Namespace: v1alpha1.InventoryNamespace, Name: cluster}, &profile)
+		if err == nil {
+			// Its caches go with the cluster, so they are no reason to refuse.
+			err = membership.Leave(ctx, hub, cluster, membership.LeaveOptions{Force: true})
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("remove %s from the hub: %w", cluster, err)
+		}
+		if err := p.Delete(ctx, cluster); err != nil {
+			return err
+		}
+		o.Report(cluster, "removed")
+		return nil
+	})
+}
+
+func joinAll(ctx context.Context, p Provider, members []string, o Options) error {
+	hub, err := restConfig(ctx, p, Hub)
+	if err != nil {
+		return err
+	}
+	return parallel(ctx, members, func(ctx context.Context, name string) error {
+		o.Report(name, "joining the hub")
+		member, err := restConfig(ctx, p, name)
+		if err != nil {
+			return err
+		}
+		server, err := podServer(ctx, p, name)
+		if err != nil {
+			return err
+		}
+		if err := membership.Join(ctx, hub, member, name, membership.Options{
+			Labels: labels(p.Name(), slices.Index(members, name)),
+			Server: server,
+		}); err != nil {
+			return fmt.Errorf("join %s: %w", name, err)
+		}
+		if !o.Manager {
+			o.Report(name, Done)
+		}
+		return nil
+	})
+}
+
+// labels spread the members over regions, for placement to select by.
+func labels(provider string, index int) map[string]string {
+	regions := []string{"eu", "us", "ap"}
+	region := regions[index%len(regions)]
+	return map[string]string{
+		"topology.kubernetes.io/region":   region,
+		"topology.kubernetes.io/zone":     fmt.Sprintf("%s-%d", region, index/len(regions)+1),
+		"cache.reconcile-lab.io/provider": provider,
+		"tier":                            "lab",
+	}
+}
+
+// awaitReachable waits until the manager says of every member that it answers.
+func (l *Lab) awaitReachable(ctx context.Context, p Provider, members []string, o Options) error {
+	config, err := restConfig(ctx, p, Hub)
+	if err != nil {
+		return err
+	}
+	c, err := newClient(config)
+	if err != nil {
+		return err
+	}
+	missing := slices.Clone(members)
+	for _, name := range missing {
+		o.Report(name, "waiting for the hub manager to reach it")
+	}
+	why := "it says nothing about them"
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		var profiles inventoryv1alpha1.ClusterProfileList
+		if err := c.List(ctx, &profiles, client.InNamespace(v1alpha1.InventoryNamespace)); err != nil {
+			return false, err
+		}
+		for _, profile := range profiles.Items {
+			condition := meta.FindStatusCondition(profile.Status.Conditions, v1alpha1.ConditionReachable)
+			at := slices.Index(missing, profile.Name)
+			if at < 0 || condition == nil {
+				continue
+			}
+			why = condition.Message
+			if condition.Status == "True" {
+				missing = slices.Delete(missing, at, at+1)
+				o.Report(profile.Name, Done)
+			}
+		}
+		return len(missing) == 0, nil
+	})
+	if ctx.Err() == nil && wait.Interrupted(err) {
+		return fmt.Errorf("the hub manager does not reach %s: %s (its log: %s): run reconcile-lab up again", strings.Join(missing, ", "), why, l.path(managerLog))
+	}
+	return err
+}
