@@ -95,7 +95,7 @@ clusters: build docker ## Make a hub and MEMBERS member clusters with kind.
 
 .PHONY: clusters-down
 clusters-down: build ## Remove the kind clusters.
-	./reconcile-lab down --provider kind
+	./reconcile-lab down --name kind
 
 .PHONY: deploy
 deploy: build ## Build the manager's image, load it into the hub, install CRDs, RBAC and manager.

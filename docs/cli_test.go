@@ -1,0 +1,108 @@
+package docs_test
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/cli"
+)
+
+// help returns what `reconcile-lab ARGS --help` prints.
+func help(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	if code := cli.Main(append(append([]string{"reconcile-lab"}, args...), "--help"), strings.NewReader(""), &out, &errOut); code != 0 {
+		t.Fatalf("help for %v: exit %d: %s", args, code, errOut.String())
+	}
+	return out.String()
+}
+
+// part of a help text: the indented lines below each title that matches.
+func part(text string, title *regexp.Regexp) []string {
+	var lines []string
+	in := false
+	for _, line := range strings.Split(text, "\n") {
+		switch {
+		case line != "" && !strings.HasPrefix(line, " "):
+			in = title.MatchString(line)
+		case in && line != "":
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// sections of a document: heading → text below it.
+func sections(text string) map[string]string {
+	found := map[string]string{}
+	for _, s := range strings.Split(text, "\n## ")[1:] {
+		heading, body, _ := strings.Cut(s, "\n")
+		found[heading] = body
+	}
+	return found
+}
+
+var (
+	commandTitles = regexp.MustCompile(`^(Caches|Members|Lab|Additional Commands):$`)
+	ownFlags      = regexp.MustCompile(`^Flags:$`)
+	exitCodes     = regexp.MustCompile(`^Exit codes:$`)
+	flagName      = regexp.MustCompile(`^\s+(?:-\w, )?(--[a-z][a-z-]*)`)
+)
+
+func TestEveryCommandFlagAndExitCodeIsDocumented(t *testing.T) {
+	documented := sections(read(t, "cli.md"))
+	root := help(t)
+
+	flags := func(section string, lines []string) {
+		t.Helper()
+		for _, line := range lines {
+			m := flagName.FindStringSubmatch(line)
+			if m == nil || m[1] == "--help" {
+				continue
+			}
+			if !strings.Contains(section, "`"+m[1]) {
+				t.Errorf("cli.md does not tell of %s, which help describes as %q", m[1], strings.TrimSpace(line))
+			}
+		}
+	}
+
+	global, ok := documented["Flags of every command"]
+	if !ok {
+		t.Fatal("cli.md has no section of the flags of every command")
+	}
+	flags(global, part(root, ownFlags))
+
+	commands := part(root, commandTitles)
+	if len(commands) == 0 {
+		t.Fatal("help lists no commands")
+	}
+	known := map[string]bool{"Flags of every command": true, "Exit codes": true, "Which hub": true}
+	for _, line := range commands {
+		name := strings.Fields(line)[0]
+		if name == "help" || name == "completion" {
+			continue
+		}
+		section, ok := documented[name]
+		if !ok {
+			t.Errorf("cli.md has no section %q", name)
+			continue
+		}
+		known[name] = true
+		flags(section, part(help(t, name), ownFlags))
+	}
+	for heading := range documented {
+		if !known[heading] {
+			t.Errorf("cli.md has a section %q, but there is no such command", heading)
+		}
+	}
+
+	for _, line := range part(root, exitCodes) {
+		code, meaning, _ := strings.Cut(strings.TrimSpace(line), " ")
+		row := "| " + code + " | " + strings.TrimSpace(meaning) + " |"
+		if !strings.Contains(documented["Exit codes"], row) {
+			t.Errorf("cli.md lacks the row %q", row)
+		}
+	}
+}
