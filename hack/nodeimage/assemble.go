@@ -29,7 +29,7 @@ func assemble(ctx context.Context, report Report, work, rootfs string, programs 
 	if err := archive.WriteLayer(overlay, layer); err != nil {
 		return err
 	}
-	base := strings.Replace(Tag(), "/node:", "/node-base:", 1)
+	base := strings.Replace(Tag(), repository, repository+"-base", 1)
 	file := filepath.Join(work, "base.tar")
 	err = archive.WriteFile(file, archive.Image{
 		Tags:         []string{base},

@@ -49,9 +49,11 @@ func file(name string) string {
 	return string(content)
 }
 
+const repository = "reconcile-lab/node"
+
 // Tag of the image that is built, with a hash of its inputs.
 func Tag() string {
-	return fmt.Sprintf("reconcile-lab/node:%s-%s", binaries.Version("kubernetes"), digest())
+	return fmt.Sprintf("%s:%s-%s", repository, binaries.Version("kubernetes"), digest())
 }
 
 func savedImage(dir string) string { return filepath.Join(dir, "node-"+digest()+".tar") }

@@ -179,7 +179,25 @@ func save(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	return os.Rename(partial, savedImage(dir))
+	if err := os.Rename(partial, savedImage(dir)); err != nil {
+		return err
+	}
+	return removeOlder(ctx)
+}
+
+// removeOlder drops the images of earlier inputs, each of a gigabyte. Docker keeps those
+// from which containers run.
+func removeOlder(ctx context.Context) error {
+	tags, err := docker.Run(ctx, "image", "ls", "--format", "{{.Repository}}:{{.Tag}}", repository)
+	if err != nil {
+		return err
+	}
+	for tag := range strings.FieldsSeq(tags) {
+		if tag != Tag() {
+			_, _ = docker.Run(ctx, "image", "rm", tag)
+		}
+	}
+	return nil
 }
 
 // cacheDir is beside the binaries' one.

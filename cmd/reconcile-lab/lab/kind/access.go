@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -80,4 +81,20 @@ func (p *Provider) PodKubeconfig(ctx context.Context, name string) ([]byte, erro
 		cluster.TLSServerName = p.nodeName(name)
 	}
 	return clientcmd.Write(*config)
+}
+
+// LoadImage gives the cluster's nodes an image, out of an archive as `docker save`
+// writes it, so that pods start from it without a registry.
+func (p *Provider) LoadImage(ctx context.Context, name, archive string) error {
+	file, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	err = docker.Pipe(ctx, file, nil, "exec", "--interactive", p.nodeName(name),
+		"ctr", "--namespace", "k8s.io", "images", "import", "--all-platforms", "--digests", "-")
+	if err != nil {
+		return fmt.Errorf("load an image into %s: %w", p.nodeName(name), err)
+	}
+	return nil
 }

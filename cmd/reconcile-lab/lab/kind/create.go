@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -26,9 +25,6 @@ const (
 	// backWithin bounds the wait for a cluster whose container was started again. One
 	// that takes longer is made anew, which is quicker.
 	backWithin = 2 * time.Minute
-
-	// memoryOfCluster in MiB, as measured, for one at rest.
-	memoryOfCluster = 500
 )
 
 // Create makes the cluster whole and ready, whatever there is of it.
@@ -40,9 +36,6 @@ func (p *Provider) Create(ctx context.Context, name string, _ lab.Role, report l
 		return err
 	}
 	if err := p.Delete(ctx, name); err != nil {
-		return err
-	}
-	if err := enoughMemory(); err != nil {
 		return err
 	}
 	image, err := p.nodeImage(ctx, report)
@@ -138,19 +131,4 @@ func (p *Provider) waitReady(ctx context.Context, name string, within time.Durat
 func portTaken(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "port is already allocated") || strings.Contains(text, "address already in use")
-}
-
-// enoughMemory fails where a cluster would be killed, or have others killed.
-func enoughMemory() error {
-	info, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return nil // not Linux: the memory is that of Docker's virtual machine
-	}
-	for line := range strings.Lines(string(info)) {
-		var kib int
-		if _, err := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); err == nil && kib>>10 < memoryOfCluster {
-			return fmt.Errorf("%d MiB of memory are available, a kind cluster takes %d: stop something, or make fewer clusters with --members", kib>>10, memoryOfCluster)
-		}
-	}
-	return nil
 }

@@ -25,7 +25,10 @@ type Provider struct {
 	image nodeimage.Image // what Prepare found
 }
 
-var _ lab.Provider = (*Provider)(nil)
+var (
+	_ lab.Provider = (*Provider)(nil)
+	_ lab.Sized    = (*Provider)(nil)
+)
 
 // New returns the provider of a lab's clusters.
 func New(labName string) *Provider { return &Provider{lab: labName} }
@@ -51,6 +54,11 @@ func (p *Provider) nodeImage(ctx context.Context, report lab.Report) (nodeimage.
 	}
 	p.image = image
 	return image, nil
+}
+
+// Footprint is what a node takes at rest, and room for some pods.
+func (p *Provider) Footprint() lab.Footprint {
+	return lab.Footprint{Memory: 500 << 20, Disk: 1 << 30}
 }
 
 // Kubeconfig names the port that Docker publishes on this machine.

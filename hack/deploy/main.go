@@ -1,0 +1,199 @@
+// Command deploy puts the hub manager into the hub of a kind lab: it builds the
+// manager's image without a registry, loads it into the hub's node, applies the
+// manifests of deploy/ and waits until the manager is ready. Run again, it changes only
+// what changed. With `undeploy` it takes the manager and its rights away; definitions,
+// members and caches stay.
+//
+// It runs in the project's folder, as it builds from there.
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab"
+	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab/kind"
+	"github.com/reconcile-lab/reconcile-lab/hack/binaries"
+	"github.com/reconcile-lab/reconcile-lab/hack/nodeimage/archive"
+)
+
+const (
+	// image is what the manifests name.
+	image = "reconcile-lab/hub:dev"
+	// user is no one in particular, as the manifests have it.
+	user = "65532:65532"
+	// rolloutWithin is long enough for a machine that is busy with four clusters.
+	rolloutWithin = "3m"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	labName := flag.String("name", "kind", "the kind lab")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: deploy [--name LAB] [undeploy]")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if err := run(ctx, *labName, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "deploy:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, labName string, args []string) error {
+	work, err := os.MkdirTemp("", "reconcile-lab-deploy-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	provider := kind.New(labName)
+	if !provider.Ready(ctx, lab.Hub) {
+		return fmt.Errorf("the hub of kind lab %s does not answer: run `make clusters` first", labName)
+	}
+	d := deployment{provider: provider, work: work}
+	if err := d.connect(ctx); err != nil {
+		return err
+	}
+	switch {
+	case len(args) == 0:
+		return d.deploy(ctx)
+	case len(args) == 1 && args[0] == "undeploy":
+		return d.undeploy(ctx)
+	}
+	return fmt.Errorf("unknown arguments %q: the only one is undeploy", args)
+}
+
+type deployment struct {
+	provider            *kind.Provider
+	work                string
+	kubectl, kubeconfig string
+}
+
+func step(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+// connect finds kubectl and writes the hub's kubeconfig for it.
+func (d *deployment) connect(ctx context.Context) error {
+	programs, err := binaries.Ensure(ctx, func(s string) { step("%s", s) }, "kubectl")
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := d.provider.Kubeconfig(ctx, lab.Hub)
+	if err != nil {
+		return err
+	}
+	d.kubectl, d.kubeconfig = programs["kubectl"], filepath.Join(d.work, "kubeconfig")
+	return os.WriteFile(d.kubeconfig, kubeconfig, 0o600)
+}
+
+func (d *deployment) deploy(ctx context.Context) error {
+	step("building the hub manager")
+	hub := filepath.Join(d.work, "hub")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", hub, "./cmd/hub")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build ./cmd/hub: %w\n%s", err, out)
+	}
+	tag, err := d.loadImage(ctx, hub)
+	if err != nil {
+		return err
+	}
+
+	manifests, err := d.run(ctx, nil, "kustomize", "deploy")
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(manifests, "image: "+image) {
+		return fmt.Errorf("the manifests of deploy/ do not name image %s", image)
+	}
+	// The tag follows the content, so that the Deployment rolls when that changes, and
+	// only then.
+	manifests = strings.ReplaceAll(manifests, "image: "+image, "image: "+tag)
+	step("applying deploy/")
+	if _, err := d.run(ctx, strings.NewReader(manifests), "apply", "--server-side", "--force-conflicts", "--field-manager=reconcile-lab-deploy", "--filename=-"); err != nil {
+		return err
+	}
+	step("waiting until the manager is ready")
+	if _, err := d.run(ctx, nil, d.namespaced("rollout", "status", "deployment/hub", "--timeout="+rolloutWithin)...); err != nil {
+		return errors.Join(err, d.explain(ctx))
+	}
+	step("the hub manager is ready (%s)", tag)
+	return nil
+}
+
+// loadImage gives the hub's node an image of the binary and returns its tag.
+func (d *deployment) loadImage(ctx context.Context, hub string) (string, error) {
+	content, err := os.ReadFile(hub)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(content)
+	tag := image + "-" + hex.EncodeToString(sum[:])[:12]
+
+	step("loading its image into the hub")
+	layer, file := filepath.Join(d.work, "layer.tar"), filepath.Join(d.work, "image.tar")
+	if err := archive.WriteLayer(layer, archive.Layer{"/hub": archive.Program(hub)}); err != nil {
+		return "", err
+	}
+	err = archive.WriteFile(file, archive.Image{
+		Tags: []string{tag}, Architecture: runtime.GOARCH,
+		Config: archive.Config{Entrypoint: []string{"/hub"}, User: user},
+		Layers: []string{layer},
+	})
+	if err != nil {
+		return "", err
+	}
+	return tag, d.provider.LoadImage(ctx, lab.Hub, file)
+}
+
+// explain shows why a rollout did not end: the pods, and what the manager said last.
+func (d *deployment) explain(ctx context.Context) error {
+	const component = "--selector=app.kubernetes.io/component=manager"
+	pods, err := d.run(ctx, nil, d.namespaced("get", "pods", component, "--output=wide")...)
+	if err != nil {
+		return err
+	}
+	logs, err := d.run(ctx, nil, d.namespaced("logs", component, "--tail=20")...)
+	if err != nil {
+		return fmt.Errorf("%s\n%w", pods, err)
+	}
+	return fmt.Errorf("%s\n%s", pods, logs)
+}
+
+func (d *deployment) undeploy(ctx context.Context) error {
+	step("removing the hub manager")
+	if _, err := d.run(ctx, nil, d.namespaced("delete", "--ignore-not-found", "deployment/hub", "service/hub-metrics", "serviceaccount/hub", "role/hub", "rolebinding/hub")...); err != nil {
+		return err
+	}
+	_, err := d.run(ctx, nil, "delete", "--ignore-not-found", "clusterrole/reconcile-lab-hub", "clusterrolebinding/reconcile-lab-hub")
+	return err
+}
+
+func (d *deployment) namespaced(args ...string) []string {
+	return append([]string{"--namespace", v1alpha1.InventoryNamespace}, args...)
+}
+
+// run runs kubectl against the hub and returns its output.
+func (d *deployment) run(ctx context.Context, in io.Reader, args ...string) (string, error) {
+	var out, said bytes.Buffer
+	cmd := exec.CommandContext(ctx, d.kubectl, append([]string{"--kubeconfig", d.kubeconfig}, args...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &out, &said
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(said.String()))
+	}
+	return out.String(), nil
+}
