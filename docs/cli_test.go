@@ -48,6 +48,7 @@ var (
 	commandTitles = regexp.MustCompile(`^(Caches|Members|Lab|Additional Commands):$`)
 	ownFlags      = regexp.MustCompile(`^Flags:$`)
 	exitCodes     = regexp.MustCompile(`^Exit codes:$`)
+	flagRow       = regexp.MustCompile("(?m)^\\| (?:`-\\w`, )?`(--[a-z][a-z-]*)")
 	flagName      = regexp.MustCompile(`^\s+(?:-\w, )?(--[a-z][a-z-]*)`)
 )
 
@@ -57,13 +58,20 @@ func TestEveryCommandFlagAndExitCodeIsDocumented(t *testing.T) {
 
 	flags := func(section string, lines []string) {
 		t.Helper()
+		exist := map[string]bool{}
 		for _, line := range lines {
 			m := flagName.FindStringSubmatch(line)
 			if m == nil || m[1] == "--help" {
 				continue
 			}
+			exist[m[1]] = true
 			if !strings.Contains(section, "`"+m[1]) {
 				t.Errorf("cli.md does not tell of %s, which help describes as %q", m[1], strings.TrimSpace(line))
+			}
+		}
+		for _, m := range flagRow.FindAllStringSubmatch(section, -1) {
+			if !exist[m[1]] {
+				t.Errorf("cli.md tells of %s, which does not exist there", m[1])
 			}
 		}
 	}
