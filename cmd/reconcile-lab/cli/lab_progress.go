@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -60,15 +61,17 @@ func (p *labProgress) report(subject, step string) {
 	}
 	if !known {
 		p.subjects = append(p.subjects, subject)
-		slices.SortStableFunc(p.subjects, func(a, b string) int { return rank(a) - rank(b) })
+		slices.SortFunc(p.subjects, func(a, b string) int {
+			return cmp.Or(rank(a)-rank(b), strings.Compare(a, b))
+		})
 	}
-	p.steps[subject] = labStep{text: step, since: time.Now(), done: step == lab.Done || step == "removed"}
+	p.steps[subject] = labStep{text: step, since: time.Now(), done: step == lab.Done || step == lab.Removed}
 	if !p.live {
 		fmt.Fprintf(p.out, "%s %s: %s\n", stamp(time.Since(p.start)), subject, step)
 	}
 }
 
-// rank puts the lab and its hub above the members.
+// rank puts the lab and its hub above the members, and member-10 below member-9.
 func rank(subject string) int {
 	switch subject {
 	case "lab":
@@ -113,7 +116,7 @@ func (p *labProgress) draw() {
 	for _, subject := range p.subjects {
 		step := p.steps[subject]
 		line := fmt.Sprintf("%-12s %s", subject, oneLine(step.text))
-		if waited := time.Since(step.since); !step.done && waited > time.Second {
+		if waited := time.Since(step.since); !step.done && waited >= time.Second {
 			line += " (" + waited.Round(time.Second).String() + ")"
 		}
 		if runes := []rune(line); len(runes) >= p.width {

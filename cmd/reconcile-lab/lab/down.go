@@ -35,7 +35,7 @@ func Down(ctx context.Context, l *Lab, p Provider, report func(subject, step str
 		if err := p.Delete(ctx, cluster); err != nil {
 			return err
 		}
-		report(cluster, "removed")
+		report(cluster, Removed)
 		return nil
 	}); err != nil {
 		return err

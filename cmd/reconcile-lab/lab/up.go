@@ -33,8 +33,11 @@ func (o Options) on(subject string) Report {
 	return func(step string) { o.Report(subject, step) }
 }
 
-// Done is the last step that is reported for a subject.
-const Done = "ready"
+// The last steps that are reported for a subject.
+const (
+	Done    = "ready"
+	Removed = "removed"
+)
 
 // Up makes the lab as the options say, or completes or changes what is there.
 func Up(ctx context.Context, l *Lab, p Provider, o Options) error {
@@ -51,18 +54,13 @@ func Up(ctx context.Context, l *Lab, p Provider, o Options) error {
 		return fmt.Errorf("lab %s runs on provider %s, not %s: choose another --name, or remove it with reconcile-lab down --name %s",
 			l.Name, state.Provider, p.Name(), l.Name)
 	}
-	if o.Manager {
-		// A missing binary is better known now than when all clusters run.
-		if _, err := findManager(); err != nil {
-			return err
-		}
-	}
 	wanted := append([]string{Hub}, memberNames(o.Members)...)
-	existing, err := p.List(ctx)
+	existing, err := check(ctx, l, p, wanted, o)
 	if err != nil {
-		return err
-	}
-	if err := fits(p, l.Dir, wanted, existing); err != nil {
+		if state.Provider == "" && len(existing) == 0 {
+			// Nothing was made yet, so nothing shall be left.
+			err = errors.Join(err, l.remove())
+		}
 		return err
 	}
 	if err := p.Prepare(ctx, o.on("")); err != nil {
@@ -97,7 +95,26 @@ func Up(ctx context.Context, l *Lab, p Provider, o Options) error {
 	if err := l.ensureManager(ctx, &state, server, o.on("")); err != nil {
 		return err
 	}
-	return l.awaitReachable(ctx, p, wanted[1:], o)
+	if err := l.awaitReachable(ctx, p, wanted[1:], o); err != nil {
+		return err
+	}
+	o.Report("", Done)
+	return nil
+}
+
+// check finds what would fail later, before anything is made, and returns the
+// clusters that exist.
+func check(ctx context.Context, l *Lab, p Provider, wanted []string, o Options) ([]string, error) {
+	existing, err := p.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.Manager {
+		if _, err := findManager(); err != nil {
+			return existing, err
+		}
+	}
+	return existing, fits(p, l.Dir, wanted, existing)
 }
 
 func memberNames(n int) []string {
@@ -170,7 +187,7 @@ func removeAll(ctx context.Context, p Provider, clusters []string, o Options) er
 		if err := p.Delete(ctx, cluster); err != nil {
 			return err
 		}
-		o.Report(cluster, "removed")
+		o.Report(cluster, Removed)
 		return nil
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -97,19 +98,32 @@ func (p *provider) PodKubeconfig(ctx context.Context, cluster string) ([]byte, e
 	return p.Kubeconfig(ctx, cluster)
 }
 
+// List names also clusters of which only processes are left.
 func (p *provider) List(context.Context) ([]string, error) {
 	entries, err := os.ReadDir(p.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	return names, nil
+	found, err := process.Find(p.dir, programs...)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range found {
+		names = append(names, clusterOf(p.dir, f.Args))
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// clusterOf reads the cluster's name out of arguments that name its folder.
+func clusterOf(dir string, args []string) string {
+	_, below, _ := strings.Cut(strings.Join(args, " "), dir+string(filepath.Separator))
+	name, _, _ := strings.Cut(below, string(filepath.Separator))
+	return name
 }
 
 func (p *provider) Delete(ctx context.Context, cluster string) error {
