@@ -1,0 +1,181 @@
+package controller
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/hub/override"
+	"github.com/reconcile-lab/reconcile-lab/hub/placement"
+	"github.com/reconcile-lab/reconcile-lab/hub/verdict"
+)
+
+// snapshot is all that was read of the hub, at the front of a reconcile.
+type snapshot struct {
+	now   time.Time
+	cache *v1alpha1.CacheCluster
+	// members that exist, and the MemberCaches that carry the CacheCluster's name.
+	members []placement.Member
+	caches  []v1alpha1.MemberCache
+}
+
+// plan is what to write on the hub, and what the verdict shall know.
+type plan struct {
+	create, update, remove []*v1alpha1.MemberCache
+	verdict                verdict.Input
+}
+
+// decide plans the MemberCaches of a CacheCluster. It is pure. A placement that
+// can't be read leaves every MemberCache as it is.
+func decide(s *snapshot) plan {
+	cc := s.cache
+	p := plan{verdict: verdict.Input{
+		Generation: cc.Generation, Deleting: cc.DeletionTimestamp != nil, Now: s.now,
+		Revision: override.Revision(&cc.Spec.CacheTemplate),
+		Selector: fmt.Sprintf("%s=%s", v1alpha1.LabelCacheCluster, cc.Name),
+	}}
+	existing := map[string]*v1alpha1.MemberCache{}
+	for i := range s.caches {
+		existing[s.caches[i].Spec.Cluster] = &s.caches[i]
+	}
+	decision := placement.Decision{}
+	if !p.verdict.Deleting {
+		decision = placement.Place(cc.Spec.Placement, s.members)
+		p.verdict.PlacementProblem = decision.Problem
+	}
+	if decision.Problem != "" {
+		for _, name := range sortedKeys(existing) {
+			mc := existing[name]
+			p.verdict.Members = append(p.verdict.Members, verdict.Member{Name: name, Placed: true,
+				Replicas: replicas(&mc.Spec.Template), Revision: mc.Spec.Revision, Cache: mc})
+		}
+		return p
+	}
+	for _, missing := range decision.Missing {
+		p.verdict.Members = append(p.verdict.Members, verdict.Member{Name: missing.Name, Placed: true,
+			Cache: existing[missing.Name], Problem: unknownMember(missing)})
+		delete(existing, missing.Name)
+	}
+	for _, member := range decision.Chosen {
+		p.place(cc, member, existing[member.Name])
+		delete(existing, member.Name)
+	}
+	for _, name := range sortedKeys(existing) {
+		p.unplace(cc, existing[name])
+	}
+	if !p.verdict.Deleting && len(decision.Chosen)+len(decision.Missing) == 0 {
+		p.verdict.NothingMatches = nothingMatches(cc.Spec.Placement, s.members)
+	}
+	return p
+}
+
+// place plans one chosen member.
+func (p *plan) place(cc *v1alpha1.CacheCluster, member placement.Member, existing *v1alpha1.MemberCache) {
+	template, problems := override.Apply(cc.Spec.CacheTemplate, cc.Spec.Overrides, member)
+	entry := verdict.Member{Name: member.Name, Placed: true, Replicas: replicas(&template), Revision: override.Revision(&template), Cache: existing}
+	switch {
+	case len(problems) > 0:
+		entry.Problem = &v1alpha1.Outcome{Class: v1alpha1.ClassInvalid, Reason: v1alpha1.ReasonInvalidSpec,
+			Message: strings.Join(problems, "; "), Hint: "correct the field; nothing was changed in the member"}
+	case existing == nil:
+		p.create = append(p.create, desired(cc, member.Name, template, entry.Revision))
+	case !metav1.IsControlledBy(existing, cc):
+		entry.Cache = nil
+		entry.Problem = nameConflict(existing)
+	case existing.DeletionTimestamp == nil:
+		if updated := revised(existing, desired(cc, member.Name, template, entry.Revision)); updated != nil {
+			p.update = append(p.update, updated)
+		}
+	}
+	p.verdict.Members = append(p.verdict.Members, entry)
+}
+
+// unplace plans a MemberCache that is not wanted any more. One that belongs to
+// somebody else is none of ours.
+func (p *plan) unplace(cc *v1alpha1.CacheCluster, existing *v1alpha1.MemberCache) {
+	if !metav1.IsControlledBy(existing, cc) {
+		return
+	}
+	if existing.DeletionTimestamp == nil {
+		p.remove = append(p.remove, existing)
+	}
+	p.verdict.Members = append(p.verdict.Members, verdict.Member{Name: existing.Spec.Cluster, Cache: existing,
+		Replicas: 0, Revision: existing.Spec.Revision})
+}
+
+// desired is the MemberCache of one member. Its finalizer is there from its first
+// moment on, so that its children can't be left behind.
+func desired(cc *v1alpha1.CacheCluster, member string, template v1alpha1.CacheTemplate, revision string) *v1alpha1.MemberCache {
+	return &v1alpha1.MemberCache{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: MemberCacheName(cc.Name, member), Namespace: cc.Namespace,
+			Labels:          map[string]string{v1alpha1.LabelCacheCluster: cc.Name, v1alpha1.LabelCluster: member},
+			Finalizers:      []string{v1alpha1.Finalizer},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cc, v1alpha1.GroupVersion.WithKind("CacheCluster"))},
+		},
+		Spec: v1alpha1.MemberCacheSpec{
+			CacheCluster: cc.Name, Cluster: member, Revision: revision, Template: template,
+			CreateNamespace: ptr.Deref(cc.Spec.Placement.CreateNamespace, true),
+		},
+	}
+}
+
+// MemberCacheName of a cache in a member. A CacheCluster's name holds no dot, so
+// no two give the same.
+func MemberCacheName(cacheCluster, member string) string { return cacheCluster + "." + member }
+
+// revised gives the existing MemberCache with what we want of it, or nil if it
+// already is so. Labels of others stay.
+func revised(existing, want *v1alpha1.MemberCache) *v1alpha1.MemberCache {
+	updated := existing.DeepCopy()
+	updated.Spec = want.Spec
+	if updated.Labels == nil {
+		updated.Labels = map[string]string{}
+	}
+	for key, value := range want.Labels {
+		updated.Labels[key] = value
+	}
+	updated.Finalizers = want.Finalizers
+	if equality.Semantic.DeepEqual(existing.Spec, updated.Spec) && equality.Semantic.DeepEqual(existing.Labels, updated.Labels) &&
+		equality.Semantic.DeepEqual(existing.Finalizers, updated.Finalizers) {
+		return nil
+	}
+	return updated
+}
+
+func unknownMember(m placement.Missing) *v1alpha1.Outcome {
+	return &v1alpha1.Outcome{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonUnknownMember,
+		Message: fmt.Sprintf("%s: %q: the hub has no member of this name", m.Field, m.Name),
+		Hint:    fmt.Sprintf("join it: reconcile-lab join %s --kubeconfig FILE; or correct the name: kubectl get clusterprofiles -A lists them", m.Name)}
+}
+
+func nameConflict(existing *v1alpha1.MemberCache) *v1alpha1.Outcome {
+	return &v1alpha1.Outcome{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonNameConflict,
+		Message: fmt.Sprintf("MemberCache %s belongs to an earlier CacheCluster of this name or to somebody else", existing.Name),
+		Hint:    "wait until it is gone, or delete it: kubectl delete mcache -n " + existing.Namespace + " " + existing.Name}
+}
+
+func nothingMatches(p v1alpha1.Placement, members []placement.Member) string {
+	if len(members) == 0 {
+		return "spec.placement: the hub has no members yet: join one: reconcile-lab join NAME --kubeconfig FILE"
+	}
+	return fmt.Sprintf("spec.placement.clusterSelector: %q matches none of the %d members: compare with kubectl get clusterprofiles -A --show-labels",
+		metav1.FormatLabelSelector(p.ClusterSelector), len(members))
+}
+
+func replicas(t *v1alpha1.CacheTemplate) int32 { return ptr.Deref(t.Replicas, 1) }
+
+func sortedKeys(m map[string]*v1alpha1.MemberCache) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	return keys
+}

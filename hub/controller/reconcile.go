@@ -1,0 +1,237 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	clusterinventory "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/hub/placement"
+	"github.com/reconcile-lab/reconcile-lab/hub/verdict"
+)
+
+// deadline of one reconcile; all of it is spent on the hub.
+const deadline = 30 * time.Second
+
+// behind is how soon to look again when the hub's cache turned out to be old; its
+// event usually comes first.
+const behind = 100 * time.Millisecond
+
+// Reconciler places CacheClusters and sums up what came of it.
+type Reconciler struct {
+	// Client reads from the hub's cache and writes to its API server; Live reads
+	// from the API server itself.
+	Client client.Client
+	Live   client.Reader
+	// InventoryNamespace of the ClusterProfiles.
+	InventoryNamespace string
+	Clock              clock.PassiveClock
+}
+
+// SetupWithManager adds the controller to the hub's own manager: it never touches
+// a member.
+func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("hub").
+		For(&v1alpha1.CacheCluster{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Owns(&v1alpha1.MemberCache{}).
+		Watches(&clusterinventory.ClusterProfile{}, handler.EnqueueRequestsFromMapFunc(r.everyCache),
+			builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{}, predicate.GenerationChangedPredicate{}))).
+		WithOptions(crcontroller.Options{MaxConcurrentReconciles: 8, ReconciliationTimeout: deadline}).
+		Complete(r)
+}
+
+// everyCache asks for every CacheCluster again: a member came, left or got other
+// labels.
+func (r *Reconciler) everyCache(ctx context.Context, _ client.Object) []reconcile.Request {
+	var caches v1alpha1.CacheClusterList
+	if err := r.Client.List(ctx, &caches); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list CacheClusters for a changed member")
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(caches.Items))
+	for i := range caches.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&caches.Items[i])})
+	}
+	return requests
+}
+
+// Reconcile runs the stages for one CacheCluster.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	snapshot, err := r.read(ctx, request.NamespacedName)
+	if err != nil || snapshot == nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	plan := decide(snapshot)
+	err = r.apply(ctx, snapshot, &plan)
+	if gone, failed := r.release(ctx, snapshot, &plan); gone || failed != nil {
+		return again(failed)
+	}
+	// The status is written also when applying failed: it then says what was done.
+	return again(firstOf(err, r.write(ctx, snapshot, &plan)))
+}
+
+// again turns an error into the time of the next try.
+func again(err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{RequeueAfter: behind}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) read(ctx context.Context, key types.NamespacedName) (*snapshot, error) {
+	s := &snapshot{now: r.Clock.Now(), cache: &v1alpha1.CacheCluster{}}
+	if err := r.Client.Get(ctx, key, s.cache); err != nil {
+		return nil, err
+	}
+	var profiles clusterinventory.ClusterProfileList
+	if err := r.Client.List(ctx, &profiles, client.InNamespace(r.InventoryNamespace)); err != nil {
+		return nil, fmt.Errorf("list members: %w", err)
+	}
+	for i := range profiles.Items {
+		p := &profiles.Items[i]
+		if _, usable := placement.Usable(p.Name); usable && p.DeletionTimestamp == nil {
+			s.members = append(s.members, placement.Member{Name: p.Name, Labels: p.Labels})
+		}
+	}
+	var caches v1alpha1.MemberCacheList
+	if err := r.Client.List(ctx, &caches, client.InNamespace(key.Namespace), client.MatchingLabels{v1alpha1.LabelCacheCluster: key.Name}); err != nil {
+		return nil, fmt.Errorf("list MemberCaches: %w", err)
+	}
+	s.caches = caches.Items
+	return s, nil
+}
+
+// apply writes the plan. One member's failure does not keep the next one waiting;
+// the first error is returned.
+func (r *Reconciler) apply(ctx context.Context, s *snapshot, p *plan) error {
+	if len(p.create) > 0 {
+		if err := r.hold(ctx, s.cache); err != nil {
+			return err
+		}
+	}
+	var first error
+	for _, mc := range p.create {
+		first = firstOf(first, r.report(mc, p, r.Client.Create(ctx, mc)))
+	}
+	for _, mc := range p.update {
+		before := existing(s, mc.Name)
+		first = firstOf(first, r.report(mc, p, r.Client.Patch(ctx, mc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))))
+	}
+	for _, mc := range p.remove {
+		err := r.Client.Delete(ctx, mc, client.Preconditions{UID: &mc.UID})
+		first = firstOf(first, client.IgnoreNotFound(err))
+	}
+	return first
+}
+
+// hold puts the finalizer on a CacheCluster before it has any children.
+func (r *Reconciler) hold(ctx context.Context, cc *v1alpha1.CacheCluster) error {
+	before := cc.DeepCopy()
+	if !controllerutil.AddFinalizer(cc, v1alpha1.Finalizer) {
+		return nil
+	}
+	return r.Client.Patch(ctx, cc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// report hands the verdict what the API server answered about a MemberCache.
+func (r *Reconciler) report(mc *v1alpha1.MemberCache, p *plan, err error) error {
+	for i := range p.verdict.Members {
+		m := &p.verdict.Members[i]
+		if m.Name != mc.Spec.Cluster {
+			continue
+		}
+		switch {
+		case err == nil:
+			m.Cache = mc
+		case apierrors.IsInvalid(err) || apierrors.IsForbidden(err):
+			// Trying again changes nothing: say so, and wait for the next generation.
+			m.Problem = rejected(err)
+			return nil
+		}
+	}
+	return err
+}
+
+func rejected(err error) *v1alpha1.Outcome {
+	class := v1alpha1.ClassInvalid
+	hint := "correct the field that the message names"
+	if apierrors.IsForbidden(err) {
+		class, hint = v1alpha1.ClassBlocked, "the hub's API server forbids it: check quota and the hub manager's rights"
+	}
+	var status apierrors.APIStatus
+	message := err.Error()
+	if errors.As(err, &status) {
+		message = status.Status().Message
+	}
+	return &v1alpha1.Outcome{Class: class, Reason: v1alpha1.ReasonRejected, Message: message, Hint: hint}
+}
+
+// release lets a CacheCluster go once no MemberCache of it is left. The API server
+// itself is asked, since a cache may not know the latest one yet.
+func (r *Reconciler) release(ctx context.Context, s *snapshot, p *plan) (gone bool, err error) {
+	if !p.verdict.Deleting || len(p.verdict.Members) > 0 {
+		return false, nil
+	}
+	var left v1alpha1.MemberCacheList
+	err = r.Live.List(ctx, &left, client.InNamespace(s.cache.Namespace), client.MatchingLabels{v1alpha1.LabelCacheCluster: s.cache.Name})
+	if err != nil {
+		return false, fmt.Errorf("look for MemberCaches that are left: %w", err)
+	}
+	for i := range left.Items {
+		if metav1.IsControlledBy(&left.Items[i], s.cache) {
+			return false, nil
+		}
+	}
+	released := s.cache.DeepCopy()
+	if !controllerutil.RemoveFinalizer(released, v1alpha1.Finalizer) {
+		return true, nil
+	}
+	return true, client.IgnoreNotFound(r.Client.Patch(ctx, released, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{})))
+}
+
+// write saves the verdict if it says anything new.
+func (r *Reconciler) write(ctx context.Context, s *snapshot, p *plan) error {
+	updated := s.cache.DeepCopy()
+	updated.Status = verdict.Summarize(&s.cache.Status, p.verdict)
+	if equality.Semantic.DeepEqual(updated.Status, s.cache.Status) {
+		return nil
+	}
+	err := r.Client.Status().Patch(ctx, updated, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{}))
+	return client.IgnoreNotFound(err)
+}
+
+func existing(s *snapshot, name string) *v1alpha1.MemberCache {
+	for i := range s.caches {
+		if s.caches[i].Name == name {
+			return &s.caches[i]
+		}
+	}
+	return nil
+}

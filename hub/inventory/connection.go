@@ -1,0 +1,196 @@
+package inventory
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/connrotation"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+// connection is one member's cluster with a transport of its own.
+type connection struct {
+	cluster.Cluster
+	http    *http.Client
+	dialer  *connrotation.Dialer
+	api     discovery.DiscoveryInterface
+	version string
+
+	// context of the engagement, which end ends; stopped is closed when the
+	// cluster has stopped. All are set by fill.
+	context context.Context
+	end     context.CancelFunc
+	stopped chan struct{}
+	// watchError is the last one of a watch of the cache, or nil.
+	watchError atomic.Pointer[error]
+}
+
+// Requests to one member; its own API server's fairness decides beyond that.
+const (
+	memberQPS   = 100
+	memberBurst = 200
+)
+
+// connect makes a connection and asks the member nothing yet.
+func connect(kubeconfig []byte, o Options) (*connection, error) {
+	config, err := restConfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	// A dialer of its own keeps client-go from sharing one transport among members,
+	// and lets every connection be closed when the member is lost.
+	dialer := connrotation.NewDialer((&net.Dialer{Timeout: o.Timing.Deadline, KeepAlive: 15 * time.Second}).DialContext)
+	config.Dial = dialer.DialContext
+	config.QPS, config.Burst = memberQPS, memberBurst
+	config.UserAgent = "reconcile-lab-hub"
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errCredential, err)
+	}
+	c := &connection{http: httpClient, dialer: dialer}
+	if c.api, err = discovery.NewDiscoveryClientForConfigAndClient(config, httpClient); err != nil {
+		return nil, fmt.Errorf("%w: %w", errCredential, err)
+	}
+	c.Cluster, err = cluster.New(config, func(co *cluster.Options) {
+		co.Scheme = o.Scheme
+		co.HTTPClient = httpClient
+		co.Cache = o.Cache
+		co.Cache.DefaultWatchErrorHandler = func(_ context.Context, _ *toolscache.Reflector, err error) { c.watchError.Store(&err) }
+		co.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return staticMapper(o.Scheme), nil }
+	})
+	if err != nil {
+		c.close()
+		return nil, fmt.Errorf("set up the member's cluster: %w", err)
+	}
+	return c, nil
+}
+
+// staticMapper knows the kinds of the scheme by convention; asking each member's
+// discovery would cost two dozen requests at every engagement.
+func staticMapper(scheme *runtime.Scheme) meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
+	for gvk := range scheme.AllKnownTypes() {
+		scope := meta.RESTScopeNamespace
+		if gvk.Kind == "Namespace" || gvk.Kind == "Node" || gvk.Kind == "PersistentVolume" {
+			scope = meta.RESTScopeRoot
+		}
+		mapper.Add(gvk, scope)
+	}
+	return mapper
+}
+
+// restConfig reads a kubeconfig that stands for itself.
+func restConfig(kubeconfig []byte) (*rest.Config, error) {
+	if len(kubeconfig) == 0 {
+		return nil, errNoCredential
+	}
+	parsed, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errCredential, err)
+	}
+	for name, user := range parsed.AuthInfos {
+		if user.Exec != nil || user.AuthProvider != nil || user.TokenFile != "" || user.ClientCertificate != "" || user.ClientKey != "" {
+			return nil, fmt.Errorf("%w: users[%s]: exec, auth-provider and file references are refused; use a token or certificate data", errCredential, name)
+		}
+	}
+	for name, c := range parsed.Clusters {
+		if c.CertificateAuthority != "" {
+			return nil, fmt.Errorf("%w: clusters[%s].certificate-authority: %q: files are refused; use certificate-authority-data", errCredential, name, c.CertificateAuthority)
+		}
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*parsed, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errCredential, err)
+	}
+	return config, nil
+}
+
+var (
+	errNoCredential = errors.New("no credential")
+	errCredential   = errors.New("the kubeconfig in the member's Secret cannot be used")
+)
+
+// probe asks whether the API server is ready and takes the credential.
+func (c *connection) probe(ctx context.Context, deadline time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	if err := c.api.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
+		return err
+	}
+	if c.version == "" {
+		c.readVersion(ctx)
+	}
+	return nil
+}
+
+// readVersion is best effort: a member that hides its version works all the same.
+func (c *connection) readVersion(ctx context.Context) {
+	raw, err := c.api.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+	var info version.Info
+	if err == nil && json.Unmarshal(raw, &info) == nil {
+		c.version = info.GitVersion
+	}
+}
+
+// fill starts the cluster and returns when every kind is in its cache. The
+// connection must be closed also when it fails.
+func (c *connection) fill(ctx context.Context, o Options) error {
+	for _, object := range o.Kinds {
+		if _, err := c.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("%w: %w", errSync, err)
+		}
+	}
+	ctx, c.end = context.WithCancel(ctx)
+	c.context = ctx
+	c.stopped = make(chan struct{})
+	go func() {
+		defer close(c.stopped)
+		if err := c.Start(ctx); err != nil {
+			c.watchError.Store(&err)
+		}
+	}()
+	waiting, cancel := context.WithTimeout(ctx, o.Timing.Sync)
+	defer cancel()
+	if c.GetCache().WaitForCacheSync(waiting) {
+		return nil
+	}
+	if cause := c.watchError.Load(); cause != nil {
+		return fmt.Errorf("%w: %w", errSync, *cause)
+	}
+	return fmt.Errorf("%w within %s", errSync, o.Timing.Sync)
+}
+
+// ended says that the cluster's cache stopped by itself.
+func (c *connection) ended() bool {
+	select {
+	case <-c.stopped:
+		return true
+	default:
+		return false
+	}
+}
+
+// close ends the connection's context, waits until nothing uses it any more and
+// closes every socket.
+func (c *connection) close() {
+	if c.end != nil {
+		c.end()
+		<-c.stopped
+	}
+	c.dialer.CloseAll()
+	c.http.CloseIdleConnections()
+}

@@ -1,0 +1,215 @@
+package inventory
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
+)
+
+// lostAfter is how many probes in a row a member may miss.
+const lostAfter = 2
+
+// member follows one member for as long as its ClusterProfile exists. All but the
+// first block belongs to the goroutine of run.
+type member struct {
+	inventory *Inventory
+	name      string
+	context   context.Context
+	stop      context.CancelFunc
+	offers    chan []byte
+
+	credential []byte
+	live       *connection
+	failures   int
+	state      reachability
+}
+
+func newMember(ctx context.Context, i *Inventory, name string) *member {
+	ctx, stop := context.WithCancel(ctx)
+	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithName("inventory").WithValues("cluster", name))
+	return &member{inventory: i, name: name, context: ctx, stop: stop, offers: make(chan []byte, 1)}
+}
+
+// offer hands over the latest credential; only the last one counts.
+func (m *member) offer(kubeconfig []byte) {
+	select {
+	case <-m.offers:
+	default:
+	}
+	m.offers <- kubeconfig
+}
+
+// run probes, engages and lets go until the member leaves.
+func (m *member) run(aware multicluster.Aware) {
+	defer forgetReachability(m.name)
+	defer m.disengage()
+	// The first offer comes before the first tick.
+	timer := time.NewTimer(m.inventory.options.Timing.Interval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-m.context.Done():
+			return
+		case kubeconfig := <-m.offers:
+			m.take(aware, kubeconfig)
+		case <-timer.C:
+			m.tick(aware)
+		}
+		m.publish()
+		timer.Reset(m.pause())
+	}
+}
+
+// take makes a credential the one in use. While the member answers, a new one
+// must work before it takes the place of the old.
+func (m *member) take(aware multicluster.Aware, kubeconfig []byte) {
+	switch {
+	case bytes.Equal(kubeconfig, m.credential) && m.state.known():
+		// The event was about something else, such as the profile's status.
+	case m.live == nil || len(kubeconfig) == 0:
+		m.disengage()
+		m.credential = kubeconfig
+		m.failures = 0
+		m.tick(aware)
+	default:
+		m.rotate(aware, kubeconfig)
+	}
+}
+
+func (m *member) rotate(aware multicluster.Aware, kubeconfig []byte) {
+	next, err := m.dial(kubeconfig)
+	if err != nil {
+		m.state = reachable("connected with the earlier credential: the new one does not work: " + describe(err).message)
+		return
+	}
+	m.disengage()
+	m.credential = kubeconfig
+	m.engage(aware, next)
+}
+
+// tick probes a member that is engaged, and tries to engage one that is not.
+func (m *member) tick(aware multicluster.Aware) {
+	if m.live == nil {
+		next, err := m.dial(m.credential)
+		if err != nil {
+			m.lost(err)
+			return
+		}
+		m.engage(aware, next)
+		return
+	}
+	err := m.live.probe(m.context, m.inventory.options.Timing.Deadline)
+	if err == nil && !m.live.ended() {
+		m.failures = 0
+		return
+	}
+	if m.failures++; m.failures >= lostAfter || m.live.ended() {
+		m.disengage()
+		m.lost(err)
+	}
+}
+
+// dial connects and probes; the connection answers when there is no error.
+func (m *member) dial(kubeconfig []byte) (*connection, error) {
+	next, err := connect(kubeconfig, m.inventory.options)
+	if err != nil {
+		return nil, err
+	}
+	if err := next.probe(m.context, m.inventory.options.Timing.Deadline); err != nil {
+		next.close()
+		return nil, err
+	}
+	return next, nil
+}
+
+// engage fills the member's cache and hands the member to the controllers.
+func (m *member) engage(aware multicluster.Aware, next *connection) {
+	name := multicluster.ClusterName(m.name)
+	err := next.fill(m.context, m.inventory.options)
+	if err == nil {
+		err = m.inventory.add(next.context, name, next)
+	}
+	if err == nil {
+		err = aware.Engage(next.context, name, next)
+	}
+	if err != nil {
+		m.inventory.remove(name, next)
+		next.close()
+		m.lost(err)
+		return
+	}
+	m.live = next
+	m.failures = 0
+	m.state = reachable("the member's API server answers")
+	log.FromContext(m.context).Info("member engaged")
+}
+
+// disengage ends the member's context and closes every connection to it.
+func (m *member) disengage() {
+	if m.live == nil {
+		return
+	}
+	m.inventory.remove(multicluster.ClusterName(m.name), m.live)
+	m.live.close()
+	m.live = nil
+}
+
+func (m *member) lost(err error) {
+	if m.context.Err() != nil {
+		return
+	}
+	if m.live == nil {
+		m.failures++
+	}
+	next := describe(err)
+	if next != m.state {
+		log.FromContext(m.context).Info("member not reachable", "reason", next.reason, "message", next.message)
+	}
+	m.state = next
+}
+
+// pause until the next tick, jittered so that members do not tick together.
+func (m *member) pause() time.Duration {
+	t := m.inventory.options.Timing
+	wait := t.Interval
+	switch {
+	case m.live != nil && m.failures > 0:
+		wait = t.Recheck
+	case m.live == nil && len(m.credential) > 0:
+		wait = min(t.Retry<<min(m.failures, 10), t.MaxRetry)
+	}
+	return time.Duration(float64(wait) * (0.8 + 0.2*rand.Float64()))
+}
+
+var errSync = errors.New("the member's objects cannot be watched")
+
+// describe says why a member can't be reached, in the words of the condition.
+func describe(err error) reachability {
+	switch {
+	case err == nil:
+		return reachability{reason: v1alpha1.ReasonProbeFailed, message: "the connection to the member's API server ended"}
+	case errors.Is(err, errNoCredential):
+		return reachability{reason: v1alpha1.ReasonCredentialsMissing,
+			message: fmt.Sprintf("no Secret with label %s and key %s: join the member: reconcile-lab join NAME --kubeconfig FILE", v1alpha1.LabelCredentialOf, v1alpha1.CredentialKey)}
+	case errors.Is(err, errCredential):
+		return reachability{reason: v1alpha1.ReasonCredentialsInvalid, message: err.Error()}
+	}
+	f := outcome.Of(err, "reach", "the member")
+	r := reachability{reason: v1alpha1.ReasonProbeFailed, message: f.Message}
+	switch {
+	case f.Reason == v1alpha1.ReasonUnauthorized:
+		r.reason = v1alpha1.ReasonCredentialsInvalid
+	case errors.Is(err, errSync):
+		r.reason = v1alpha1.ReasonSyncFailed
+	}
+	return r
+}
