@@ -131,17 +131,27 @@ func (a *app) reportApplied(all []*applied, waitErr error) error {
 	return applyError(all, waitErr)
 }
 
-// describe completes what was changed by what was seen since.
+// describe completes what was changed by what was seen since: children that no
+// member holds yet were not created.
 func (ap *applied) describe() {
-	if ap.now == nil || ap.change.verb == "" {
+	if ap.change.verb == "" {
 		return
 	}
-	if ap.verdict() != verdictReady {
-		ap.change.note = reached(ap.now, ap.generation)
+	if ap.now == nil {
+		ap.change.what, ap.change.note = []string{"CacheCluster"}, "on the hub, then somebody else deleted it"
 		return
 	}
-	if ap.before != nil {
-		ap.change.note = moved(ap.before, ap.now)
+	if ap.verdict() == verdictReady {
+		if ap.before != nil {
+			ap.change.note = moved(ap.before, ap.now)
+		}
+		return
+	}
+	switch there, of := reach(ap.now, ap.generation), len(ap.now.Status.Clusters); {
+	case there == 0:
+		ap.change.what, ap.change.note = []string{"CacheCluster"}, "on the hub, nothing in any member yet"
+	case there < of:
+		ap.change.note = fmt.Sprintf("in %d of %s", there, plural(of, "member"))
 	}
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -95,16 +94,13 @@ func moved(before, after *v1alpha1.CacheCluster) string {
 	return "(" + strings.Join(parts, "; ") + ")"
 }
 
-// reached says in how many members the change has arrived, where it is not all.
-func reached(cc *v1alpha1.CacheCluster, generation int64) string {
+// reach is the number of members that hold the given generation of cc.
+func reach(cc *v1alpha1.CacheCluster, generation int64) int {
 	there := 0
 	for _, m := range cc.Status.Clusters {
 		if cc.Status.ObservedGeneration >= generation && m.Revision != "" && m.Revision == cc.Status.Revision {
 			there++
 		}
 	}
-	if n := len(cc.Status.Clusters); there < n || n == 0 {
-		return fmt.Sprintf("in %d of %s", there, plural(n, "member"))
-	}
-	return ""
+	return there
 }

@@ -62,21 +62,35 @@ func causes(s metav1.Status) []string {
 		unknownField(m[1])
 	}
 	if s.Details != nil && (s.Reason == metav1.StatusReasonInvalid || s.Reason == metav1.StatusReasonConflict) {
+		explained := map[string]bool{}
 		for _, c := range s.Details.Causes {
-			// The schema's rules are not tried where a type is wrong already.
-			if strings.Contains(c.Message, "some validation rules were not checked") {
+			if !schemaOnly(c.Message) {
+				explained[strings.TrimPrefix(c.Field, ".")] = true
+			}
+		}
+		for _, c := range s.Details.Causes {
+			field := strings.TrimPrefix(c.Field, ".")
+			// A rule of ours says more than the schema's refusal of the same value.
+			if schemaOnly(c.Message) && explained[field] {
 				continue
 			}
 			message := strings.TrimPrefix(c.Message, "Invalid value: ")
 			message = strings.TrimPrefix(message, `"object": `)
 			// Admission names the root by a nil field.
-			if c.Field == "" || c.Field == "<nil>" {
-				add(message)
-			} else {
-				add(strings.TrimPrefix(c.Field, ".") + ": " + message)
+			if field == "" || field == "<nil>" {
+				if !strings.Contains(message, "some validation rules were not checked") {
+					add(message)
+				}
+				continue
 			}
+			add(field + ": " + message)
 		}
 	}
 	sort.Strings(lines)
 	return lines
+}
+
+// schemaOnly tells the API server's generic words from those of a rule.
+func schemaOnly(message string) bool {
+	return strings.Contains(message, " in body should ") || strings.Contains(message, "should be a non-negative integer")
 }

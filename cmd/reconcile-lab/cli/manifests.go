@@ -166,7 +166,11 @@ func accept(u *unstructured.Unstructured) error {
 	case gvk.Group == want.Group:
 		return fmt.Errorf("kind %s is written by the hub's controllers only: apply the %s that it belongs to", gvk.Kind, want.Kind)
 	default:
-		return fmt.Errorf("kind %s (%s) is not applied here, only %s (%s): use kubectl for it", gvk.Kind, u.GetAPIVersion(), want.Kind, v1alpha1.GroupVersion)
+		version := u.GetAPIVersion()
+		if version == "" {
+			version = "no apiVersion"
+		}
+		return fmt.Errorf("kind %s (%s) is not applied here, only %s (%s): use kubectl for it", gvk.Kind, version, want.Kind, v1alpha1.GroupVersion)
 	}
 	if u.GetName() == "" {
 		return errors.New("it has no metadata.name")

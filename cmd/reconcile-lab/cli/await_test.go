@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+)
+
+func TestJudgeReadsOnlyWhatIsAboutTheGeneration(t *testing.T) {
+	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 2}
+	for _, tc := range []struct {
+		reason     string
+		observed   int64
+		conditions []metav1.Condition
+		want       verdict
+	}{
+		{"nothing observed", 0, nil, verdictProgressing},
+		{"ready", 2, []metav1.Condition{ready}, verdictReady},
+		{"ready, but of the spec before", 1, []metav1.Condition{ready}, verdictProgressing},
+		{"a condition of the spec before in a status of this one", 2, []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 1}}, verdictProgressing},
+		{"not known is not ready", 2, []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, ObservedGeneration: 2}}, verdictProgressing},
+		{"stalled", 2, []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: 2}}, verdictStalled},
+		{"a newer spec's readiness counts for this one", 3, []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 3}}, verdictReady},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			cc := &v1alpha1.CacheCluster{}
+			cc.Status.ObservedGeneration, cc.Status.Conditions = tc.observed, tc.conditions
+			if got := judge(cc, 2); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestCompareSaysWhatChanged(t *testing.T) {
+	base := func() *v1alpha1.CacheCluster {
+		cc := sampleCache()
+		cc.Spec.Replicas = ptr.To[int32](2)
+		cc.Spec.Placement.ClusterSelector = &metav1.LabelSelector{}
+		return cc
+	}
+	for _, tc := range []struct {
+		reason string
+		change func(*v1alpha1.CacheCluster)
+		want   string
+	}{
+		{"nothing", func(*v1alpha1.CacheCluster) {}, "nothing to change"},
+		{"replicas", func(cc *v1alpha1.CacheCluster) { cc.Spec.Replicas = ptr.To[int32](3) }, "updated stateful workload"},
+		{"an override", func(cc *v1alpha1.CacheCluster) {
+			cc.Spec.Overrides = []v1alpha1.Override{{Clusters: []string{"a"}, Replicas: ptr.To[int32](1)}}
+		}, "updated stateful workload"},
+		{"the service's type", func(cc *v1alpha1.CacheCluster) {
+			cc.Spec.Service = &v1alpha1.ServiceSpec{Type: v1alpha1.ServiceClusterIP}
+		}, "updated service"},
+		{"the exporter, which is a container and a port", func(cc *v1alpha1.CacheCluster) { cc.Spec.Exporter = &v1alpha1.ExporterSpec{Enabled: true} }, "updated stateful workload and service"},
+		{"placement", func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.Clusters = []string{"a"} }, "updated placement"},
+		{"labels only", func(cc *v1alpha1.CacheCluster) { cc.Labels = map[string]string{"a": "b"} }, "updated metadata"},
+		{"several", func(cc *v1alpha1.CacheCluster) {
+			cc.Spec.Memcached = &v1alpha1.MemcachedSpec{}
+			cc.Spec.Service = &v1alpha1.ServiceSpec{}
+			cc.Spec.Placement.Clusters = []string{"a"}
+		}, "updated stateful workload, service and placement"},
+		{"status only", func(cc *v1alpha1.CacheCluster) { cc.Status.Members = "9/9" }, "nothing to change"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			after := base()
+			tc.change(after)
+			if got := compare(base(), after).String(); got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestApplyEnds(t *testing.T) {
+	ready := member("member-1", v1alpha1.MemberReady, 3, "PodsReady")
+	failing := member("member-2", v1alpha1.MemberDegraded, 1, v1alpha1.ReasonImagePullFailing)
+	failing.Message, failing.Hint = `pod x-0: cannot pull "memcached:9"`, "check spec.image"
+	elsewhere := failing
+	elsewhere.Revision = ""
+	stalled := sampleCache(ready, failing)
+	stalled.Status.Conditions = append(stalled.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: 1})
+	unseen := sampleCache()
+	unseen.Status = v1alpha1.CacheClusterStatus{}
+	other := func(cc *v1alpha1.CacheCluster) *v1alpha1.CacheCluster { cc.Name = "other"; return cc }
+	old := sampleCache(ready)
+	old.Generation, old.Spec.Replicas = 0, ptr.To[int32](9)
+
+	type pair struct{ before, now *v1alpha1.CacheCluster }
+	for _, tc := range []struct {
+		reason   string
+		objects  []pair
+		want     string
+		wantCode int
+	}{
+		{"a new object that became ready", []pair{{nil, sampleCache(ready)}},
+			"reconcile: created stateful workload and service\nstatus: progressing -> ready", 0},
+		{"a changed object that became ready", []pair{{old, sampleCache(ready)}},
+			"reconcile: updated stateful workload\nstatus: progressing -> ready", 0},
+		{"nothing to do", []pair{{sampleCache(ready), sampleCache(ready)}},
+			"reconcile: nothing to change\nstatus: ready", 0},
+		{"nothing to do, but it was not ready before", []pair{{sampleCache(failing), sampleCache(ready)}},
+			"reconcile: nothing to change\nstatus: progressing -> ready", 0},
+		{"a member that is not ready in time, with why and what to do", []pair{{nil, sampleCache(ready, elsewhere)}},
+			`default/cache-cluster: MembersNotReady: not all members are ready
+member-2: Degraded 1/3 ImagePullFailing
+  pod x-0: cannot pull "memcached:9"
+  hint: check spec.image
+reconcile: created stateful workload and service in 1 of 2 members
+status: progressing -> not ready`, 3},
+		{"stalled", []pair{{nil, stalled}},
+			`default/cache-cluster: MembersNotReady: not all members are ready
+member-2: Degraded 1/3 ImagePullFailing
+  pod x-0: cannot pull "memcached:9"
+  hint: check spec.image
+reconcile: created stateful workload and service
+status: progressing -> not ready`, 4},
+		{"a hub whose manager does nothing", []pair{{nil, unseen}},
+			"default/cache-cluster: the hub manager has not looked at this change: is it running? `reconcile-lab clusters` tells for a lab\n" +
+				"reconcile: created CacheCluster on the hub, nothing in any member yet\nstatus: progressing -> not ready", 3},
+		{"deleted meanwhile", []pair{{nil, nil}},
+			"default/cache-cluster: somebody else deleted it\nreconcile: created CacheCluster on the hub, then somebody else deleted it\nstatus: progressing -> not ready", 4},
+		{"several new ones", []pair{{nil, sampleCache(ready)}, {nil, other(sampleCache(ready))}},
+			"default/cache-cluster: created stateful workload and service, Ready\ndefault/other: created stateful workload and service, Ready\n" +
+				"reconcile: created stateful workload and service\nstatus: progressing -> ready", 0},
+		{"several with different fates", []pair{{nil, sampleCache(ready)}, {other(sampleCache(ready)), other(sampleCache(ready))}},
+			"default/cache-cluster: created stateful workload and service, Ready\ndefault/other: nothing to change, Ready\n" +
+				"reconcile: created 1 cache, unchanged 1 cache\nstatus: progressing -> ready", 0},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			var all []*applied
+			for _, p := range tc.objects {
+				ap := &applied{name: "default/cache-cluster", before: p.before, generation: 1, now: p.now}
+				if p.now != nil {
+					ap.name = p.now.Namespace + "/" + p.now.Name
+				}
+				ap.change = compare(p.before, p.now)
+				all = append(all, ap)
+			}
+			var out bytes.Buffer
+			err := (&app{out: &out}).reportApplied(all, context.DeadlineExceeded)
+			if tc.wantCode == 0 {
+				out.Reset()
+				for _, ap := range all {
+					ap.change = compare(ap.before, ap.now)
+				}
+				err = (&app{out: &out}).reportApplied(all, nil)
+			}
+			if got := strings.TrimSpace(out.String()); got != tc.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+			if got := exitCode(err); got != tc.wantCode {
+				t.Errorf("exit code %d (%v), want %d", got, err, tc.wantCode)
+			}
+		})
+	}
+}
+
+func TestMovedNamesTheMembersThatPlacementChanged(t *testing.T) {
+	a, b := member("a", v1alpha1.MemberReady, 3, ""), member("b", v1alpha1.MemberReady, 3, "")
+	leaving := member("a", v1alpha1.MemberDeleting, 3, "")
+	if got := moved(sampleCache(a), sampleCache(leaving, b)); got != "(added b; removed a)" {
+		t.Errorf("got %q", got)
+	}
+	if got := moved(sampleCache(a, b), sampleCache(b, a)); got != "" {
+		t.Errorf("the order is no change, got %q", got)
+	}
+}
+
+func TestBoard(t *testing.T) {
+	steps := [][]boardLine{
+		{{"a", "a: Progressing"}, {"b", "b: Progressing"}},
+		{{"a", "a: Progressing"}, {"b", "b: Ready"}},
+	}
+	t.Run("prints each change once where there is no terminal", func(t *testing.T) {
+		var out bytes.Buffer
+		b := newBoard(&out)
+		for _, s := range steps {
+			b.update(s)
+		}
+		b.clear()
+		if got, want := out.String(), "a: Progressing\nb: Progressing\nb: Ready\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+	t.Run("redraws on a terminal and leaves nothing behind", func(t *testing.T) {
+		var out bytes.Buffer
+		b := newBoard(&out)
+		b.size = func() (int, int) { return 10, 24 }
+		for _, s := range steps {
+			b.update(s)
+		}
+		b.clear()
+		want := "a: Progr…\nb: Progr…\n\x1b[2A\x1b[Ja: Progr…\nb: Ready\n\x1b[2A\x1b[J"
+		if got := out.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+	t.Run("stays within a small terminal", func(t *testing.T) {
+		var out bytes.Buffer
+		b := newBoard(&out)
+		b.size = func() (int, int) { return 80, 4 }
+		b.update([]boardLine{{"1", "1"}, {"2", "2"}, {"3", "3"}, {"4", "4"}, {"5", "5"}})
+		if got, want := out.String(), "1\n2\n… and 3 more\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
