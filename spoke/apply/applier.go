@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
@@ -149,8 +149,9 @@ func (a *Applier) write(ctx context.Context, step *Step) (*unstructured.Unstruct
 	if err == nil || !a.CreateNamespace || !namespaceMissing(err) {
 		return applied, err
 	}
-	namespace := corev1ac.Namespace(a.Namespace)
-	if err := a.Client.Apply(ctx, namespace, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+	// Created, not applied: that would need the right to patch every namespace.
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}
+	if err := a.Client.Create(ctx, namespace, client.FieldOwner(v1alpha1.FieldManager)); err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, outcome.Of(err, "create", "Namespace/"+a.Namespace)
 	}
 	return a.send(ctx, step)
