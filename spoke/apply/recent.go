@@ -61,6 +61,20 @@ func (r *Recent) Newer(key Key, namespace string, cached metav1.Object) metav1.O
 	return cached
 }
 
+// Latest is Newer for what was just written itself: it gives the written object
+// also where the cache has none.
+func (r *Recent) Latest(key Key, namespace string, cached metav1.Object) metav1.Object {
+	if newer := r.Newer(key, namespace, cached); newer != nil {
+		return newer
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if written, ok := r.written[place{key, namespace}]; ok {
+		return written
+	}
+	return nil
+}
+
 // Learn notes which fields the member did not put under our name although the
 // apply succeeded: an API server of another version may keep a set of another
 // shape. Without this, such a field would be drift for ever.

@@ -210,10 +210,7 @@ func (m *member) applier(s *snapshot) *apply.Applier {
 // observe reads the StatefulSet as it is after applying.
 func (m *member) observe(s *snapshot) *observe.Observation {
 	key := apply.Key{Kind: render.StatefulSetKind, Name: s.cache.Spec.CacheCluster}
-	live := s.live[key]
-	if live != nil {
-		live = m.recent.Newer(key, s.cache.Namespace, live)
-	}
+	live := m.recent.Latest(key, s.cache.Namespace, s.live[key])
 	var set *appsv1.StatefulSet
 	switch object := live.(type) {
 	case *appsv1.StatefulSet:

@@ -18,12 +18,11 @@ type Observation struct {
 	Outcome       v1alpha1.Outcome
 }
 
-// Observe sums up a StatefulSet and its pods. Both may be missing: a nil set is
-// one that was not seen yet.
+// Observe sums up a StatefulSet and its pods. A nil set is one that is not there.
 func Observe(set *appsv1.StatefulSet, pods []corev1.Pod) Observation {
 	if set == nil {
 		return Observation{State: v1alpha1.MemberProgressing,
-			Outcome: v1alpha1.Outcome{Reason: v1alpha1.ReasonPodsStarting, Message: "the StatefulSet was applied and not seen yet"}}
+			Outcome: v1alpha1.Outcome{Reason: v1alpha1.ReasonPending, Message: "the StatefulSet is not there yet"}}
 	}
 	wanted := int32(1)
 	if set.Spec.Replicas != nil {
@@ -31,8 +30,12 @@ func Observe(set *appsv1.StatefulSet, pods []corev1.Pod) Observation {
 	}
 	seen := Observation{Replicas: set.Status.Replicas, ReadyReplicas: set.Status.ReadyReplicas}
 	if set.Status.ObservedGeneration < set.Generation {
-		// The counts are about an older spec: they say nothing about this one.
-		return seen.progressing(v1alpha1.ReasonRollingOut, "the member has not started on the latest change")
+		// The counts are about an older spec: they can't make this one ready. A first
+		// one says what it will say next, so that starting is one write and not two.
+		if set.Status.ObservedGeneration == 0 {
+			return seen.starting(wanted)
+		}
+		return seen.progressing(v1alpha1.ReasonRollingOut, "the member has not worked off the latest change yet")
 	}
 	if trouble, found := worst(set.Namespace, pods); found && seen.ReadyReplicas < wanted {
 		seen.State, seen.Outcome = v1alpha1.MemberDegraded, trouble
@@ -42,7 +45,7 @@ func Observe(set *appsv1.StatefulSet, pods []corev1.Pod) Observation {
 	case s.Replicas > wanted:
 		return seen.progressing(v1alpha1.ReasonRollingOut, fmt.Sprintf("scaling down to %d pods", wanted))
 	case s.ReadyReplicas < wanted:
-		return seen.progressing(v1alpha1.ReasonPodsStarting, fmt.Sprintf("waiting for %d pods to be ready", wanted))
+		return seen.starting(wanted)
 	case wanted > 0 && s.UpdatedReplicas < wanted:
 		return seen.progressing(v1alpha1.ReasonRollingOut, fmt.Sprintf("waiting for %d pods to run the new revision", wanted))
 	case s.AvailableReplicas < wanted:
@@ -56,6 +59,10 @@ func Observe(set *appsv1.StatefulSet, pods []corev1.Pod) Observation {
 		seen.Outcome = v1alpha1.Outcome{Reason: v1alpha1.ReasonPodsReady, Message: fmt.Sprintf("all %d pods ready", wanted)}
 	}
 	return seen
+}
+
+func (o Observation) starting(wanted int32) Observation {
+	return o.progressing(v1alpha1.ReasonPodsStarting, fmt.Sprintf("waiting for %d pods to be ready", wanted))
 }
 
 // progressing leaves counts out of the message: they stand beside it, and a
