@@ -6,9 +6,22 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 members=${1:-3}
 
+bold='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR-}" ]; then bold=$'\033[1m' plain=$'\033[0m'; fi
+
 show() { # prints a command as one would type it, then runs it
-	printf '\n\033[1m$ %s\033[0m\n' "$*"
+	printf '\n%s$ %s%s\n' "$bold" "$*" "$plain"
 	"$@"
+}
+
+# The repair takes milliseconds; on a machine under load its report may take longer
+# than the start of the next command.
+until_repaired() {
+	local deadline=$((SECONDS + 60))
+	until ./reconcile-lab observe --once cache-cluster | grep -q '^drift .* member-2 .*spec\.replicas'; do
+		[ $SECONDS -lt $deadline ] || { echo 'member-2 was not put right within a minute: see ./reconcile-lab status cache-cluster' >&2; return 1; }
+		sleep 0.5
+	done
 }
 
 show ./reconcile-lab up --members "$members"
@@ -21,7 +34,8 @@ show kubectl --context member-2 get statefulset,service,pod -l app.kubernetes.io
 
 printf '\nSomebody changes a member by hand:'
 show kubectl --context member-2 scale statefulset cache-cluster --replicas=7
-show ./reconcile-lab observe --once
+until_repaired
+show ./reconcile-lab observe --once cache-cluster
 show kubectl --context member-2 get statefulset cache-cluster
 
 cat <<'END'
