@@ -20,6 +20,9 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
+// ErrMember is part of every error that is the member's, not the hub's.
+var ErrMember = errors.New("member")
+
 // Options of Join. The zero value is usable.
 type Options struct {
 	// Namespace of the inventory on the hub; v1alpha1.InventoryNamespace if empty.
@@ -47,7 +50,7 @@ func Join(ctx context.Context, hub, member *rest.Config, name string, o Options)
 	if err := ValidateName(name); err != nil {
 		return err
 	}
-	if err := validateLabels(o.Labels); err != nil {
+	if err := ValidateLabels(o.Labels); err != nil {
 		return err
 	}
 	if _, err := credential(member, name, o.Server, ""); err != nil {
@@ -65,7 +68,7 @@ func Join(ctx context.Context, hub, member *rest.Config, name string, o Options)
 	o.Report("checking the member")
 	m, err := connect(ctx, member)
 	if err != nil {
-		return fmt.Errorf("member %s: %w", name, err)
+		return fmt.Errorf("%w %s: %w", ErrMember, name, err)
 	}
 	if err := h.knowsAs(ctx, m, o.Namespace, name); err != nil {
 		return err
@@ -74,7 +77,7 @@ func Join(ctx context.Context, hub, member *rest.Config, name string, o Options)
 	o.Report("applying the service account and its rights")
 	token, err := m.grant(ctx, h.uid, name)
 	if err != nil {
-		return fmt.Errorf("member %s: %w", name, err)
+		return fmt.Errorf("%w %s: %w", ErrMember, name, err)
 	}
 	kubeconfig, err := credential(member, name, o.Server, token)
 	if err != nil {
@@ -82,7 +85,7 @@ func Join(ctx context.Context, hub, member *rest.Config, name string, o Options)
 	}
 	o.Report("trying the new credential")
 	if err := try(ctx, kubeconfig, member.Host); err != nil {
-		return fmt.Errorf("member %s: %w", name, err)
+		return fmt.Errorf("%w %s: %w", ErrMember, name, err)
 	}
 
 	o.Report("applying the credential and ClusterProfile on the hub")

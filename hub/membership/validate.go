@@ -40,9 +40,9 @@ func suggestName(name string) string {
 	return s
 }
 
-// validateLabels refuses what the API server would refuse only at the last
+// ValidateLabels refuses what the API server would refuse only at the last
 // write, and the one label that is not the caller's to set.
-func validateLabels(labels map[string]string) error {
+func ValidateLabels(labels map[string]string) error {
 	keys := make([]string, 0, len(labels))
 	for k := range labels {
 		keys = append(keys, k)

@@ -36,7 +36,7 @@ func TestValidateLabels(t *testing.T) {
 		{"a bad value is named with its key", map[string]string{"tier": "very good"}, `label tier has the value "very good"`},
 		{"the cluster manager is not the caller's to set", map[string]string{"x-k8s.io/cluster-manager": "ocm"}, "set by join"},
 	} {
-		t.Run(tc.reason, func(t *testing.T) { expect(t, validateLabels(tc.labels), tc.want) })
+		t.Run(tc.reason, func(t *testing.T) { expect(t, ValidateLabels(tc.labels), tc.want) })
 	}
 }
 
@@ -79,7 +79,7 @@ func TestTheMemberGivesExactlyTheRightsThatAreUsed(t *testing.T) {
   resources: [statefulsets]
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [""]
-  resources: [services, configmaps]
+  resources: [services]
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
@@ -89,7 +89,7 @@ func TestTheMemberGivesExactlyTheRightsThatAreUsed(t *testing.T) {
   verbs: [get, list, watch]
 - apiGroups: [""]
   resources: [namespaces]
-  verbs: [get, create]
+  verbs: [create]
 - nonResourceURLs: [/readyz, /healthz, /version]
   verbs: [get]
 `

@@ -172,9 +172,9 @@ func TestMembership(t *testing.T) {
 			resource, verb string
 			want           bool
 		}{
-			{"apps/statefulsets", "patch", true}, {"/services", "delete", true}, {"/configmaps", "watch", true},
+			{"apps/statefulsets", "patch", true}, {"/services", "delete", true}, {"/services", "watch", true},
 			{"policy/poddisruptionbudgets", "create", true}, {"/pods", "list", true}, {"/namespaces", "create", true},
-			{"/secrets", "get", false}, {"/pods", "delete", false}, {"/namespaces", "delete", false}, {"/nodes", "list", false},
+			{"/secrets", "get", false}, {"/configmaps", "get", false}, {"/namespaces", "get", false}, {"/pods", "delete", false}, {"/namespaces", "delete", false}, {"/nodes", "list", false},
 			{"apps/deployments", "get", false}, {"rbac.authorization.k8s.io/clusterroles", "get", false}, {"/services", "update", false},
 		} {
 			if got := may(t, member, user, tc.resource, tc.verb); got != tc.want {

@@ -14,10 +14,9 @@ import (
 // describe is what the user reads of an error: one line, or with causes from
 // the API server, one more for each.
 func describe(err error) string {
-	var joined interface{ Unwrap() []error }
-	if errors.As(err, &joined) {
+	if parts := joined(err); parts != nil {
 		var lines []string
-		for _, e := range joined.Unwrap() {
+		for _, e := range parts {
 			lines = append(lines, describe(e))
 		}
 		return strings.Join(lines, "\n")
@@ -37,6 +36,27 @@ func describe(err error) string {
 		prefix = "the API server refuses it"
 	}
 	return prefix + ":\n  " + strings.Join(lines, "\n  ")
+}
+
+// joined returns the errors that errors.Join made err of, and nil for one error
+// that only wraps several.
+func joined(err error) []error {
+	var coded codedError
+	if errors.As(err, &coded) && coded.Error() == err.Error() {
+		err = coded.error
+	}
+	several, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return nil
+	}
+	var texts []string
+	for _, e := range several.Unwrap() {
+		texts = append(texts, e.Error())
+	}
+	if strings.Join(texts, "\n") != err.Error() {
+		return nil
+	}
+	return several.Unwrap()
 }
 
 var (

@@ -65,6 +65,8 @@ func TestRefusalsAreToldFieldByField(t *testing.T) {
 	}{
 		{"an ordinary error stays as it is", errors.New("x"), "x"},
 		{"several are told one after the other", errors.Join(errors.New("x"), errors.New("y")), "x\ny"},
+		{"several that were given a class too", withCode(2, errors.Join(errors.New("x"), errors.New("y"))), "x\ny"},
+		{"one that wraps two keeps its words", fmt.Errorf("%w eu-1: %w", errors.New("member"), errors.New("x")), "member eu-1: x"},
 		{
 			"a line for each cause: field, value, fix; the API server's own words only where there are none of ours",
 			fmt.Errorf("f.yaml document 1: %w", invalid(

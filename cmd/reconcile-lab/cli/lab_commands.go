@@ -14,14 +14,6 @@ import (
 
 const kindName = "kind"
 
-// labHubContext is the hub's context in a lab's kubeconfig.
-const labHubContext = lab.Hub
-
-// labKubeconfig finds the kubeconfig of the named lab, else of the one used last.
-func labKubeconfig(name string) (path, labName string, err error) {
-	return lab.ResolveKubeconfig(name)
-}
-
 func labCommands() []*cobra.Command {
 	return []*cobra.Command{newUpCommand(), newDownCommand(), newClustersCommand(), newEnvCommand()}
 }

@@ -88,6 +88,9 @@ func (a *app) join(ctx context.Context, name string, f memberFlags, o membership
 	if err := membership.ValidateName(name); err != nil {
 		return withCode(exitUsage, err)
 	}
+	if err := membership.ValidateLabels(o.Labels); err != nil {
+		return withCode(exitUsage, err)
+	}
 	member, err := f.config(a.hub, name)
 	if err != nil {
 		return err
@@ -102,8 +105,13 @@ func (a *app) join(ctx context.Context, name string, f memberFlags, o membership
 	ctx, cancel := a.deadline(ctx, membershipTimeout)
 	defer cancel()
 	o.Report = func(step string) { a.note("%s: %s", name, step) }
-	if err := membership.Join(ctx, h.config, member, name, o); err != nil {
-		return err
+	err = membership.Join(ctx, h.config, member, name, o)
+	if errors.Is(err, membership.ErrMember) && ctx.Err() == nil {
+		// A member that does not answer is not the hub that exit code 5 is about.
+		return withCode(exitError, err)
+	}
+	if err != nil {
+		return h.explain(err)
 	}
 	if o.Server == "" && isLoopback(member.Host) {
 		a.note("%s: %s is an address of this machine only: if the hub manager runs elsewhere, join again with --server", name, member.Host)
@@ -168,7 +176,7 @@ func (a *app) leave(ctx context.Context, name string, f memberFlags, keep, force
 		return withCode(exitFailed, err)
 	}
 	if err != nil {
-		return err
+		return h.explain(err)
 	}
 	return a.result(memberResult{Member: name, Result: "left"})
 }

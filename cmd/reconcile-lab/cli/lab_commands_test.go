@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab"
+)
+
+func runLab(t *testing.T, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(context.Background(), append([]string{"reconcile-lab"}, args...), strings.NewReader(""), &o, &e)
+	return code, o.String(), e.String()
+}
+
+func TestLabCommandsWithoutALabOrWithWrongInput(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		args     []string
+		code     int
+		out, err string
+	}{
+		{"clusters for scripts is an empty list", []string{"clusters", "-o", "json"}, exitOK, "[]\n", ""},
+		{"clusters for people says what to do", []string{"clusters"}, exitError, "", "reconcile-lab up"},
+		{"env says what to do", []string{"env"}, exitError, "", "reconcile-lab up"},
+		{"down has nothing to do", []string{"down"}, exitOK, "there is no lab", ""},
+		{"down of every lab has nothing to do", []string{"down", "--all"}, exitOK, "there is no lab", ""},
+		{"down of all and of one", []string{"down", "--all", "--name", "a"}, exitUsage, "", "--all"},
+		{"a lab without members", []string{"up", "--members", "0"}, exitUsage, "", "--members 0"},
+		{"an unknown provider", []string{"up", "--provider", "minikube"}, exitUsage, "", "minikube"},
+		{"a name that is a path", []string{"up", "--name", "../a"}, exitUsage, "", "../a"},
+		{"two names that differ", []string{"clusters", "--name", "a", "--lab", "b"}, exitUsage, "", "one of them"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv(lab.StateVariable, filepath.Join(t.TempDir(), "labs"))
+			code, out, err := runLab(t, test.args...)
+			if code != test.code || !strings.Contains(out, test.out) || !strings.Contains(err, test.err) {
+				t.Errorf("exit code %d, want %d\nout: %s\nerr: %s", code, test.code, out, err)
+			}
+		})
+	}
+}
+
+func TestProgressWithoutATerminalIsALineForEachNewStep(t *testing.T) {
+	var out bytes.Buffer
+	p := newProgress(&out)
+	p.report("", "building etcd")
+	p.report("hub", "waiting for the API server")
+	p.report("hub", "waiting for the API server")
+	p.report("hub", lab.Done)
+	p.close()
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	want := []string{"lab: building etcd", "hub: waiting for the API server", "hub: ready"}
+	if len(lines) != len(want) {
+		t.Fatalf("got %q", lines)
+	}
+	for i := range want {
+		if !strings.HasSuffix(lines[i], want[i]) {
+			t.Errorf("line %d is %q, want %q", i, lines[i], want[i])
+		}
+	}
+}
+
+func TestLiveProgressDrawsOneLineForEachClusterInOrderAndCutsLongOnes(t *testing.T) {
+	var out bytes.Buffer
+	p := newProgress(&out)
+	defer p.close()
+	p.live, p.width = true, 30
+	for _, subject := range []string{"member-10", "member-9", "hub", ""} {
+		p.report(subject, "waiting for something with a very long name")
+	}
+	p.draw()
+	first := out.String()
+	var order []string
+	for _, line := range strings.Split(strings.TrimSpace(first), "\n") {
+		text := strings.TrimSuffix(line, "\x1b[K")
+		if len(text) >= 30 {
+			t.Errorf("%q would wrap on 30 columns", text)
+		}
+		order = append(order, strings.Fields(text)[0])
+	}
+	if got := strings.Join(order, " "); got != "lab hub member-9 member-10" {
+		t.Errorf("order is %s", got)
+	}
+	out.Reset()
+	p.draw()
+	if !strings.HasPrefix(out.String(), "\x1b[4A") {
+		t.Errorf("the second drawing does not go up 4 lines: %q", out.String())
+	}
+}
+
+func TestShellLinesSurviveAnyPath(t *testing.T) {
+	if got := exportLine("KUBECONFIG", "/tmp/it's here/$x"); got != `export KUBECONFIG='/tmp/it'\''s here/$x'` {
+		t.Error(got)
+	}
+}
