@@ -25,6 +25,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/hub/placement"
 	"github.com/reconcile-lab/reconcile-lab/hub/verdict"
+	"github.com/reconcile-lab/reconcile-lab/spoke/recency"
 )
 
 // deadline of one reconcile; all of it is spent on the hub.
@@ -43,6 +44,9 @@ type Reconciler struct {
 	// InventoryNamespace of the ClusterProfiles.
 	InventoryNamespace string
 	Clock              clock.PassiveClock
+
+	// writes to CacheClusters, which the cache may not show yet.
+	writes recency.Writes
 }
 
 // SetupWithManager adds the controller to the hub's own manager: it never touches
@@ -51,7 +55,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("hub").
 		For(&v1alpha1.CacheCluster{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Owns(&v1alpha1.MemberCache{}).
+		Watches(&v1alpha1.MemberCache{}, gathered(mgr)).
 		Watches(&clusterinventory.ClusterProfile{}, handler.EnqueueRequestsFromMapFunc(r.everyCache),
 			builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{}, predicate.GenerationChangedPredicate{}))).
 		WithOptions(crcontroller.Options{MaxConcurrentReconciles: 8, ReconciliationTimeout: deadline}).
@@ -110,6 +114,10 @@ func (r *Reconciler) read(ctx context.Context, key types.NamespacedName) (*snaps
 	if err := r.Client.Get(ctx, key, s.cache); err != nil {
 		return nil, err
 	}
+	if r.writes.Behind(s.cache) {
+		// The event of our own write is on the way and asks again.
+		return nil, nil
+	}
 	var profiles clusterinventory.ClusterProfileList
 	if err := r.Client.List(ctx, &profiles, client.InNamespace(r.InventoryNamespace)); err != nil {
 		return nil, fmt.Errorf("list members: %w", err)
@@ -157,7 +165,11 @@ func (r *Reconciler) hold(ctx context.Context, cc *v1alpha1.CacheCluster) error 
 	if !controllerutil.AddFinalizer(cc, v1alpha1.Finalizer) {
 		return nil
 	}
-	return r.Client.Patch(ctx, cc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err := r.Client.Patch(ctx, cc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return err
+	}
+	r.writes.Wrote(cc)
+	return nil
 }
 
 // report hands the verdict what the API server answered about a MemberCache.
@@ -224,7 +236,11 @@ func (r *Reconciler) write(ctx context.Context, s *snapshot, p *plan) error {
 		return nil
 	}
 	err := r.Client.Status().Patch(ctx, updated, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{}))
-	return client.IgnoreNotFound(err)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.writes.Wrote(updated)
+	return nil
 }
 
 func existing(s *snapshot, name string) *v1alpha1.MemberCache {

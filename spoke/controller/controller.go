@@ -16,6 +16,7 @@ import (
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/recency"
 )
 
 // Options of a Controller.
@@ -36,6 +37,8 @@ type Options struct {
 type Controller struct {
 	Options
 	started chan struct{}
+	// writes to the hub, which its cache may not show yet.
+	writes recency.Writes
 
 	mu      sync.Mutex
 	context context.Context
@@ -128,6 +131,7 @@ func (c *Controller) onMemberCache(object any, gone bool) {
 	if gone {
 		if m := c.find(mc.Spec.Cluster); m != nil {
 			m.forget(key)
+			c.writes.Forget(mc.UID)
 			c.drop(m)
 		}
 		return

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -70,13 +71,17 @@ func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ct
 	observeRepairs(m.name, result.report.Changes)
 	result.report.Changes = append(m.unreported.take(request.NamespacedName), result.report.Changes...)
 	next := m.next(request, &result)
-	if err := m.write(ctx, snapshot, &result, m.backoff.NumRequeues(request)); err != nil {
+	later, err := m.write(ctx, snapshot, &result, m.backoff.NumRequeues(request))
+	if err != nil {
 		m.unreported.put(request.NamespacedName, result.report.Changes)
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		if errors.Is(err, errBehind) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			// The hub's cache was behind; its event is on the way.
 			return ctrl.Result{RequeueAfter: jittered(firstRetry)}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("report %s to the hub: %w", request.NamespacedName, err)
+	}
+	if later > 0 && (next.RequeueAfter == 0 || later < next.RequeueAfter) {
+		next.RequeueAfter = later
 	}
 	return next, nil
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,24 +15,55 @@ import (
 // hubDeadline bounds a write to the hub, which the manager cannot do without.
 const hubDeadline = 10 * time.Second
 
+// countsPause is the least time between two reports that differ in counts only: a
+// StatefulSet of a hundred pods that starts is not a hundred writes to the hub.
+const countsPause = time.Second
+
+// errBehind: the hub's cache does not show our own last write yet.
+var errBehind = errors.New("the hub's cache is behind")
+
 // write saves the status if it changed, and lets a MemberCache go once its
-// children are gone. Both fail on a stale cache instead of overwriting.
-func (m *member) write(ctx context.Context, s *snapshot, r *result, attempts int) error {
+// children are gone. Both fail on an old MemberCache instead of overwriting. later
+// is when a report that was put off is due, or 0.
+func (m *member) write(ctx context.Context, s *snapshot, r *result, attempts int) (later time.Duration, err error) {
+	if m.writes.Behind(s.cache) {
+		return 0, errBehind
+	}
 	ctx, cancel := context.WithTimeout(ctx, hubDeadline)
 	defer cancel()
 	hub := m.Hub.GetClient()
+	updated := s.cache.DeepCopy()
 
 	if s.cache.DeletionTimestamp != nil && r.failure == nil && len(r.left) == 0 {
-		released := s.cache.DeepCopy()
-		if !controllerutil.RemoveFinalizer(released, v1alpha1.Finalizer) {
-			return nil
+		if !controllerutil.RemoveFinalizer(updated, v1alpha1.Finalizer) {
+			return 0, nil
 		}
-		return hub.Patch(ctx, released, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{}))
+		return 0, hub.Patch(ctx, updated, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{}))
 	}
-	updated := s.cache.DeepCopy()
 	updated.Status = summarize(s, r, attempts)
 	if equality.Semantic.DeepEqual(updated.Status, s.cache.Status) {
-		return nil
+		return 0, nil
 	}
-	return hub.Status().Patch(ctx, updated, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{}))
+	if later := hasty(&s.cache.Status, &updated.Status, s.now); later > 0 {
+		return later, nil
+	}
+	if err := hub.Status().Patch(ctx, updated, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{})); err != nil {
+		return 0, err
+	}
+	m.writes.Wrote(updated)
+	return 0, nil
+}
+
+// hasty says how long a report should wait that differs from the last one in
+// counts only and comes right after it.
+func hasty(old, next *v1alpha1.MemberCacheStatus, now time.Time) time.Duration {
+	if old.ObservedAt == nil {
+		return 0
+	}
+	same := next.DeepCopy()
+	same.Replicas, same.ReadyReplicas, same.ObservedAt = old.Replicas, old.ReadyReplicas, old.ObservedAt
+	if !equality.Semantic.DeepEqual(old, same) {
+		return 0
+	}
+	return max(0, countsPause-now.Sub(old.ObservedAt.Time))
 }
