@@ -1,10 +1,14 @@
-package main
+// Package manager wires inventory, hub and spoke into the one manager that cmd/hub
+// runs and the integration tests start. It reads no flags and starts nothing.
+package manager
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/rest"
@@ -14,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -25,8 +30,24 @@ import (
 	spokecontroller "github.com/reconcile-lab/reconcile-lab/spoke/controller"
 )
 
-// build wires inventory, hub and spoke into one manager.
-func build(f flags, config *rest.Config) (mcmanager.Manager, error) {
+// Options of the hub manager.
+type Options struct {
+	// Metrics and Probes are addresses to listen at; "0" turns them off.
+	Metrics, Probes string
+	// Inventory is the namespace of ClusterProfiles and credentials.
+	Inventory string
+	// Elect works only while holding the lease in ElectionNamespace.
+	Elect             bool
+	ElectionNamespace string
+	// Shutdown is how long running reconciles may finish when the manager stops.
+	Shutdown time.Duration
+	// SharedProcess lets one process hold several managers, one after the other:
+	// controller names are otherwise unique in a process.
+	SharedProcess bool
+}
+
+// New gives a manager of the hub that hubConfig leads to.
+func New(hubConfig *rest.Config, o Options) (mcmanager.Manager, error) {
 	scheme, err := hubScheme()
 	if err != nil {
 		return nil, err
@@ -35,39 +56,40 @@ func build(f flags, config *rest.Config) (mcmanager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	here := map[string]cache.Config{f.inventory: {}}
+	here := map[string]cache.Config{o.Inventory: {}}
 	var mgr mcmanager.Manager
 	members := inventory.New(inventory.Options{
 		Hub:       func() cluster.Cluster { return mgr.GetLocalManager() },
-		Namespace: f.inventory,
+		Namespace: o.Inventory,
 		Scheme:    spokecontroller.MemberScheme(),
 		Cache:     spokecontroller.MemberCacheOptions(),
 		Kinds:     spokecontroller.MemberKinds(),
 	})
-	mgr, err = mcmanager.New(config, members, manager.Options{
+	mgr, err = mcmanager.New(hubConfig, members, manager.Options{
 		Scheme: scheme,
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:                   {Namespaces: here, Label: labels.NewSelector().Add(*credentials)},
 			&clusterinventory.ClusterProfile{}: {Namespaces: here},
 		}},
-		Metrics:                       metricsserver.Options{BindAddress: f.metrics},
-		HealthProbeBindAddress:        f.probes,
-		LeaderElection:                f.elect,
+		Metrics:                       metricsserver.Options{BindAddress: o.Metrics},
+		HealthProbeBindAddress:        o.Probes,
+		LeaderElection:                o.Elect,
 		LeaderElectionID:              "hub.cache.reconcile-lab.io",
-		LeaderElectionNamespace:       f.electionNamespace,
+		LeaderElectionNamespace:       o.ElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       ptr.To(f.shutdown),
+		GracefulShutdownTimeout:       ptr.To(o.Shutdown),
+		Controller:                    config.Controller{SkipNameValidation: ptr.To(o.SharedProcess)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
 	local := mgr.GetLocalManager()
 	hub := &hubcontroller.Reconciler{Client: local.GetClient(), Live: local.GetAPIReader(),
-		InventoryNamespace: f.inventory, Clock: clock.RealClock{}}
+		InventoryNamespace: o.Inventory, Clock: clock.RealClock{}}
 	if err := hub.SetupWithManager(local); err != nil {
 		return nil, fmt.Errorf("set up the hub controller: %w", err)
 	}
-	spoke := spokecontroller.New(spokecontroller.Options{Hub: local, InventoryNamespace: f.inventory,
+	spoke := spokecontroller.New(spokecontroller.Options{Hub: local, InventoryNamespace: o.Inventory,
 		Typer: applyconfigurations.NewTypeConverter(spokecontroller.MemberScheme())})
 	if err := mgr.Add(spoke); err != nil {
 		return nil, fmt.Errorf("set up the spoke controller: %w", err)
@@ -79,4 +101,14 @@ func build(f flags, config *rest.Config) (mcmanager.Manager, error) {
 		return nil, err
 	}
 	return mgr, nil
+}
+
+func hubScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{spokecontroller.AddHubTypes, clusterinventory.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
 }
