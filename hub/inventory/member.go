@@ -199,7 +199,7 @@ func describe(err error) reachability {
 		return reachability{reason: v1alpha1.ReasonProbeFailed, message: "the connection to the member's API server ended"}
 	case errors.Is(err, errNoCredential):
 		return reachability{reason: v1alpha1.ReasonCredentialsMissing,
-			message: fmt.Sprintf("no Secret with label %s and key %s: join the member: reconcile-lab join NAME --kubeconfig FILE", v1alpha1.LabelCredentialOf, v1alpha1.CredentialKey)}
+			message: fmt.Sprintf("the hub holds no Secret for the member with the label %s and the key %s", v1alpha1.LabelCredentialOf, v1alpha1.CredentialKey)}
 	case errors.Is(err, errCredential):
 		return reachability{reason: v1alpha1.ReasonCredentialsInvalid, message: err.Error()}
 	}

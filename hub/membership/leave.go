@@ -66,9 +66,22 @@ func Leave(ctx context.Context, hub *rest.Config, name string, o LeaveOptions) e
 	if err != nil {
 		return err
 	}
+	if err := h.ours(ctx, o.Namespace, name); err != nil {
+		return fmt.Errorf("hub: %w", err)
+	}
+	if len(held) > 0 {
+		if err := h.disconnect(ctx, o.Namespace, name); err != nil {
+			return fmt.Errorf("hub: %w", err)
+		}
+	}
 	found, err := h.strike(ctx, o.Namespace, name)
 	if err != nil {
 		return fmt.Errorf("hub: %w", err)
+	}
+	if len(held) > 0 {
+		if err := h.abandon(ctx, name); err != nil {
+			return fmt.Errorf("hub: %w", err)
+		}
 	}
 	if !found && m == nil {
 		return fmt.Errorf("there is no member %s in namespace %s of the hub", name, o.Namespace)
@@ -128,14 +141,26 @@ func reach(ctx context.Context, h *cluster, name string, o LeaveOptions) (*clust
 	return m, nil
 }
 
+// ours is an error if the member's ClusterProfile is another cluster manager's;
+// asked before anything is removed.
+func (c *cluster) ours(ctx context.Context, namespace, name string) error {
+	var p inventoryv1alpha1.ClusterProfile
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &p)
+	if err == nil && p.Spec.ClusterManager.Name != ClusterManager {
+		return fmt.Errorf("ClusterProfile %s/%s belongs to the cluster manager %q, which has to remove it", namespace, name, p.Spec.ClusterManager.Name)
+	}
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	return client.IgnoreNotFound(err)
+}
+
 // strike removes the member from the hub; false if it was not there.
 func (c *cluster) strike(ctx context.Context, namespace, name string) (bool, error) {
 	found := false
 	var p inventoryv1alpha1.ClusterProfile
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &p)
 	switch {
-	case err == nil && p.Spec.ClusterManager.Name != ClusterManager:
-		return false, fmt.Errorf("ClusterProfile %s/%s belongs to the cluster manager %q, which has to remove it", namespace, name, p.Spec.ClusterManager.Name)
 	case err == nil:
 		found = true
 		if err := c.remove(ctx, &p); err != nil {

@@ -15,6 +15,9 @@ type count struct {
 	placed, removing int
 	by               map[v1alpha1.MemberState]int
 	attention        []string
+	// leaving are members that are not placed any more and not yet known to be
+	// rid of the children.
+	leaving []string
 }
 
 // shown bounds the members that a message names; all of them are in status.clusters.
@@ -25,6 +28,7 @@ func tally(members []Member, entries []v1alpha1.ClusterStatus) count {
 	for i := range entries {
 		if !members[i].Placed {
 			c.removing++
+			c.leaving = append(c.leaving, entries[i].Name+": "+firstLine(entries[i].Outcome))
 			continue
 		}
 		c.placed++
@@ -45,17 +49,18 @@ func firstLine(o v1alpha1.Outcome) string {
 
 func (c *count) message() string {
 	text := fmt.Sprintf("%d of %d members ready", c.by[v1alpha1.MemberReady], c.placed)
-	named := c.attention
-	if len(named) > shown {
-		named = named[:shown]
-	}
-	if len(named) > 0 {
-		text += "; " + strings.Join(named, "; ")
-	}
-	if more := len(c.attention) - len(named); more > 0 {
-		text += fmt.Sprintf("; and %d more (see status.clusters)", more)
+	if len(c.attention) > 0 {
+		text += "; " + few(c.attention)
 	}
 	return text
+}
+
+// few names the first of a list and counts the rest.
+func few(of []string) string {
+	if len(of) <= shown {
+		return strings.Join(of, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more (see status.clusters)", strings.Join(of[:shown], "; "), len(of)-shown)
 }
 
 // judge sets the conditions.
@@ -76,7 +81,9 @@ func judge(status *v1alpha1.CacheClusterStatus, in Input, c count) {
 
 	ready, readyReason := readyCondition(in, c)
 	message := c.message()
-	if placed == metav1.ConditionFalse && c.placed == 0 {
+	if in.Deleting {
+		message = "waiting for the children to be gone in " + few(c.leaving)
+	} else if placed == metav1.ConditionFalse && c.placed == 0 {
 		message = placedMessage
 	}
 	put(v1alpha1.ConditionReady, ready, readyReason, message)
@@ -84,9 +91,12 @@ func judge(status *v1alpha1.CacheClusterStatus, in Input, c count) {
 	moving := in.Deleting || c.removing > 0 || c.by[v1alpha1.MemberProgressing] > 0
 	reason, text := v1alpha1.ReasonMembersSettled, "no member is changing"
 	if in.Deleting {
-		reason, text = v1alpha1.ReasonDeleting, fmt.Sprintf("%d members still hold children", len(in.Members))
+		reason, text = v1alpha1.ReasonDeleting, message
 	} else if moving {
-		reason, text = v1alpha1.ReasonMembersProgressing, fmt.Sprintf("%d members are changing", c.by[v1alpha1.MemberProgressing]+c.removing)
+		reason, text = v1alpha1.ReasonMembersProgressing, fmt.Sprintf("%d members are changing", c.by[v1alpha1.MemberProgressing])
+		if c.removing > 0 {
+			text += "; removing from " + few(c.leaving)
+		}
 	}
 	put(v1alpha1.ConditionProgressing, boolean(moving), reason, text)
 	only(v1alpha1.ConditionReconciling, moving, reason, text)
@@ -104,6 +114,8 @@ func judge(status *v1alpha1.CacheClusterStatus, in Input, c count) {
 
 func placedCondition(in Input, c count) (metav1.ConditionStatus, string, string) {
 	switch {
+	case in.Deleting:
+		return metav1.ConditionFalse, v1alpha1.ReasonDeleting, "the CacheCluster is being deleted"
 	case in.PlacementProblem != "":
 		return metav1.ConditionFalse, v1alpha1.ReasonInvalidPlacement, in.PlacementProblem
 	case in.NothingMatches != "":

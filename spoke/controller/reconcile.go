@@ -118,11 +118,22 @@ func (m *member) readAway(ctx context.Context, s *snapshot) error {
 		return nil
 	}
 	if c := meta.FindStatusCondition(profile.Status.Conditions, v1alpha1.ConditionReachable); c != nil && c.Status == metav1.ConditionFalse {
-		s.away = &outcome.Failure{Class: v1alpha1.ClassUnreachable, Reason: v1alpha1.ReasonMemberUnreachable, Message: c.Message,
-			Hint: "check the member's API server and the network to it; work on it resumes by itself when it answers"}
+		s.away = &outcome.Failure{Class: v1alpha1.ClassUnreachable, Reason: v1alpha1.ReasonMemberUnreachable, Message: c.Message, Hint: m.remedy(c.Reason)}
 		s.awayAt = &c.LastTransitionTime
 	}
 	return nil
+}
+
+// remedy for a reason of the Reachable condition.
+func (m *member) remedy(reason string) string {
+	switch reason {
+	case v1alpha1.ReasonCredentialsMissing, v1alpha1.ReasonCredentialsInvalid:
+		return "join the member (again): reconcile-lab join " + m.name + " --kubeconfig FILE"
+	case v1alpha1.ReasonSyncFailed:
+		return "give the hub's account in the member the right that the message names: reconcile-lab join " + m.name + " --kubeconfig FILE sets all of them"
+	default:
+		return "check the member's API server and the network to it; work on it resumes by itself when it answers"
+	}
 }
 
 func (m *member) readChildren(ctx context.Context, s *snapshot) error {
