@@ -158,7 +158,7 @@ func transport(err error) (Failure, bool) {
 	case errors.As(err, &dns):
 		f.Message = "the name of the member's API server cannot be resolved: " + dns.Name
 	case isTLS(err):
-		f.Message = "the member's API server and the credential do not trust each other: " + stable(errors.Unwrap(err))
+		f.Message = "the member's API server and the credential do not trust each other: " + stable(withoutAddress(err))
 		f.Hint = "renew the member's credential: reconcile-lab join NAME --kubeconfig FILE"
 	case errors.As(err, &op), errors.As(err, &link), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, http.ErrServerClosed):

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -27,9 +28,20 @@ func stable(err error) string {
 	text := stamp.ReplaceAllString(socket.ReplaceAllString(err.Error(), "(address)"), "(time)")
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > maxMessage {
-		text = text[:maxMessage] + "…"
+		// Cut between characters: JSON would turn half a one into another, and the
+		// saved status would never equal the next one.
+		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
 	}
 	return text
+}
+
+// withoutAddress is what went wrong with a request, without its method and URL.
+func withoutAddress(err error) error {
+	var link *url.Error
+	if errors.As(err, &link) {
+		return link.Err
+	}
+	return err
 }
 
 func isTLS(err error) bool {
