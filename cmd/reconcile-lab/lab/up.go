@@ -56,14 +56,14 @@ func Up(ctx context.Context, l *Lab, p Provider, o Options) error {
 	}
 	wanted := append([]string{Hub}, memberNames(o.Members)...)
 	existing, err := check(ctx, l, p, wanted, o)
+	if err == nil {
+		err = p.Prepare(ctx, o.on(""))
+	}
 	if err != nil {
 		if state.Provider == "" && len(existing) == 0 {
 			// Nothing was made yet, so nothing shall be left.
 			err = errors.Join(err, l.remove())
 		}
-		return err
-	}
-	if err := p.Prepare(ctx, o.on("")); err != nil {
 		return err
 	}
 	state.Provider, state.Members = p.Name(), wanted[1:]
@@ -86,7 +86,7 @@ func Up(ctx context.Context, l *Lab, p Provider, o Options) error {
 		return err
 	}
 	if !o.Manager {
-		return l.stopManager(ctx, &state)
+		return errors.Join(l.stopManager(ctx, &state), l.save(state))
 	}
 	server, err := podServer(ctx, p, Hub)
 	if err != nil {
