@@ -1,0 +1,350 @@
+package apply
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/applyconfigurations"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/render"
+)
+
+var (
+	owner     = Owner{UID: "owner"}
+	setKey    = Key{Kind: render.StatefulSetKind, Name: "sessions"}
+	budgetKey = Key{Kind: render.BudgetKind, Name: "sessions"}
+	clientKey = Key{Kind: render.ServiceKind, Name: "sessions-client"}
+	typer     = applyconfigurations.NewTypeConverter(clientgoscheme.Scheme)
+)
+
+// desired children of a cache with a headless Service, a StatefulSet and a budget.
+func desired(t *testing.T) []Desired {
+	t.Helper()
+	children, problems := render.Render(&v1alpha1.MemberCache{
+		ObjectMeta: metav1.ObjectMeta{Name: "sessions.member-1", Namespace: "shop", UID: types.UID(owner.UID)},
+		Spec:       v1alpha1.MemberCacheSpec{CacheCluster: "sessions", Cluster: "member-1"},
+	})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	all, err := Desire(typer, children)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// applied is a child as the API server holds it straight after our apply.
+func applied(t *testing.T, d *Desired, lost ...fieldpath.Path) *unstructured.Unstructured {
+	t.Helper()
+	u := d.Intent.DeepCopy()
+	u.SetUID(types.UID("uid-" + d.Key().String()))
+	u.SetResourceVersion("10")
+	raw, err := d.Wanted.Difference(fieldpath.NewSet(lost...)).ToJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply,
+		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: raw}}})
+	return u
+}
+
+func liveOf(t *testing.T, all []Desired) Live {
+	t.Helper()
+	live := Live{}
+	for i := range all {
+		live[all[i].Key()] = applied(t, &all[i])
+	}
+	return live
+}
+
+func inventoryOf(live Live) []v1alpha1.InventoryEntry {
+	var entries []v1alpha1.InventoryEntry
+	for key, object := range live {
+		entries = append(entries, entry(key, object))
+	}
+	return entries
+}
+
+func stepOf(t *testing.T, p Plan, key Key) *Step {
+	t.Helper()
+	for i := range p.Steps {
+		if p.Steps[i].Key() == key {
+			return &p.Steps[i]
+		}
+	}
+	t.Fatalf("no step for %s", key)
+	return nil
+}
+
+func annotate(u metav1.Object, key, value string) {
+	annotations := u.GetAnnotations()
+	if value == "" {
+		delete(annotations, key)
+	} else {
+		annotations[key] = value
+	}
+	u.SetAnnotations(annotations)
+}
+
+func TestEachChildGetsTheVerbThatItsLiveObjectAsksFor(t *testing.T) {
+	all := desired(t)
+	for _, c := range []struct {
+		name, why string
+		change    func(live Live, o *Owner)
+		verb      Verb
+		deleted   bool
+		reason    string
+		says      string
+	}{
+		{"nothing there", "a first apply", func(live Live, _ *Owner) { delete(live, setKey) }, Create, false, "", ""},
+		{"nothing there, and the inventory had it", "somebody deleted it", func(live Live, o *Owner) {
+			o.Inventory = inventoryOf(live)
+			delete(live, setKey)
+		}, Create, true, "", ""},
+		{"as applied", "nothing to do", func(Live, *Owner) {}, Keep, false, "", ""},
+		{"a changed wish", "the mark is of an older intent", func(live Live, _ *Owner) { annotate(live[setKey], v1alpha1.AnnotationIntent, "older") }, Update, false, "", ""},
+		{"a lost field", "it drifted", func(live Live, _ *Owner) {
+			live[setKey] = applied(t, &all[1], fieldpath.MakePathOrDie("spec", "replicas"))
+		}, Repair, false, "", ""},
+		{"being deleted", "a new one can only come once it is gone", func(live Live, _ *Owner) {
+			live[setKey].SetDeletionTimestamp(&metav1.Time{Time: time.Unix(0, 0)})
+		}, Wait, false, v1alpha1.ReasonChildrenTerminating, "StatefulSet/sessions is being deleted"},
+		{"of somebody else", "it carries no mark", func(live Live, _ *Owner) {
+			annotate(live[setKey], v1alpha1.AnnotationOwner, "")
+			live[setKey].SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "helm"}, {Manager: "argocd"}, {Manager: "helm"}, {Manager: "kcm", Subresource: "status"}})
+		}, Refuse, false, v1alpha1.ReasonObjectOfAnother, "its field managers are argocd, helm"},
+		{"of another CacheCluster", "its mark is another", func(live Live, _ *Owner) { annotate(live[setKey], v1alpha1.AnnotationOwner, "other") },
+			Refuse, false, v1alpha1.ReasonObjectOfAnother, "another CacheCluster or another hub"},
+		{"being deleted by somebody else", "it is not ours to wait for", func(live Live, _ *Owner) {
+			annotate(live[setKey], v1alpha1.AnnotationOwner, "other")
+			live[setKey].SetDeletionTimestamp(&metav1.Time{Time: time.Unix(0, 0)})
+		}, Refuse, false, v1alpha1.ReasonObjectOfAnother, ""},
+		{"ours without its mark", "the inventory's UID knows it", func(live Live, o *Owner) {
+			o.Inventory = inventoryOf(live)
+			annotate(live[setKey], v1alpha1.AnnotationOwner, "")
+			live[setKey].SetManagedFields(applied(t, &all[1], fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.AnnotationOwner)).GetManagedFields())
+		}, Repair, false, "", ""},
+		{"a namesake after ours", "the inventory's UID is another", func(live Live, o *Owner) {
+			o.Inventory = inventoryOf(live)
+			annotate(live[setKey], v1alpha1.AnnotationOwner, "")
+			live[setKey].SetUID("younger")
+		}, Refuse, false, v1alpha1.ReasonObjectOfAnother, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			live, o := liveOf(t, all), owner
+			c.change(live, &o)
+			plan := Decide(all, live, o, NewRecent())
+			step := stepOf(t, plan, setKey)
+			if step.Verb != c.verb || step.Deleted != c.deleted {
+				t.Errorf("%s: %s (deleted %t), want %s (deleted %t)", c.why, step.Verb, step.Deleted, c.verb, c.deleted)
+			}
+			if c.reason != "" && (step.Problem == nil || step.Problem.Reason != c.reason || !strings.Contains(step.Problem.Error(), c.says)) {
+				t.Errorf("%s: problem %v, want %s with %q", c.why, step.Problem, c.reason, c.says)
+			}
+			if c.reason == "" && step.Problem != nil {
+				t.Errorf("%s: problem %v", c.why, step.Problem)
+			}
+			// One child's trouble says nothing about the others.
+			if other := stepOf(t, plan, budgetKey); other.Verb != Keep {
+				t.Errorf("the budget: %s", other.Verb)
+			}
+			if len(plan.Prune) > 0 {
+				t.Errorf("to be pruned: %v", plan.Prune)
+			}
+		})
+	}
+}
+
+func TestARefusalTellsHowToGetRidOfTheObject(t *testing.T) {
+	all := desired(t)
+	live := liveOf(t, all)
+	annotate(live[setKey], v1alpha1.AnnotationOwner, "")
+	problem := stepOf(t, Decide(all, live, owner, NewRecent()), setKey).Problem
+	if want := "kubectl delete -n shop statefulset/sessions"; !strings.Contains(problem.Hint, want) || problem.Class != v1alpha1.ClassBlocked {
+		t.Errorf("%s: %q, want %q", problem.Class, problem.Hint, want)
+	}
+}
+
+func TestPrunedIsWhatIsOursAndNotWanted(t *testing.T) {
+	all := desired(t)
+	live := liveOf(t, all)
+	service := &unstructured.Unstructured{}
+	service.SetUID("client-uid")
+	service.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: owner.UID})
+	foreign := service.DeepCopy()
+	foreign.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: "other"})
+	deleting := service.DeepCopy()
+	deleting.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(0, 0)})
+	for _, c := range []struct {
+		name, why string
+		object    metav1.Object
+		inventory []v1alpha1.InventoryEntry
+		want      []Target
+	}{
+		{"ours", "its mark says so", service, nil, []Target{{Key: clientKey, UID: "client-uid"}}},
+		{"ours, on its way out", "it is not deleted twice", deleting, nil, []Target{{Key: clientKey, UID: "client-uid", Deleting: true}}},
+		{"another's", "its mark says so", foreign, nil, nil},
+		{"ours, without its label", "the inventory knows it", nil, []v1alpha1.InventoryEntry{{Kind: "Service", Name: "sessions-client", UID: "client-uid"}}, []Target{{Key: clientKey, UID: "client-uid"}}},
+		{"another's where ours was", "the inventory's UID is another", foreign, []v1alpha1.InventoryEntry{{Kind: "Service", Name: "sessions-client", UID: "older"}}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			with := Live{}
+			for key, object := range live {
+				with[key] = object
+			}
+			if c.object != nil {
+				with[clientKey] = c.object
+			}
+			o := owner
+			o.Inventory = c.inventory
+			if diff := cmp.Diff(c.want, Decide(all, with, o, NewRecent()).Prune); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+		})
+	}
+}
+
+func TestEveryChildIsATargetOfDeletionOnceInTheOrderOfKeys(t *testing.T) {
+	live := liveOf(t, desired(t))
+	o := owner
+	o.Inventory = inventoryOf(live)
+	delete(live, budgetKey)
+	var got []string
+	for _, target := range Targets(live, o) {
+		got = append(got, target.Key.String())
+	}
+	if diff := cmp.Diff([]string{"PodDisruptionBudget/sessions", "Service/sessions", "StatefulSet/sessions"}, got); diff != "" {
+		t.Errorf("targets (-want +got):\n%s", diff)
+	}
+}
+
+// Maps have no order, so the same live objects must give the same plan each time.
+func TestTheOrderOfLiveObjectsDoesNotShow(t *testing.T) {
+	all := desired(t)
+	plan := func() string {
+		live := liveOf(t, all)
+		for _, name := range []string{"c", "a", "b"} {
+			u := &unstructured.Unstructured{}
+			u.SetUID(types.UID(name))
+			u.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: owner.UID})
+			live[Key{Kind: render.ServiceKind, Name: name}] = u
+		}
+		text := ""
+		p := Decide(all, live, owner, NewRecent())
+		for i := range p.Steps {
+			text += p.Steps[i].Key().String() + string(p.Steps[i].Verb) + " "
+		}
+		for _, target := range p.Prune {
+			text += string(target.UID)
+		}
+		return text
+	}
+	want := plan()
+	for range 20 {
+		if got := plan(); got != want {
+			t.Fatalf("%q, then %q", want, got)
+		}
+	}
+}
+
+func TestAfterWhatWasAppliedNothingIsPlanned(t *testing.T) {
+	all := desired(t)
+	p := Decide(all, liveOf(t, all), owner, NewRecent())
+	for i := range p.Steps {
+		if p.Steps[i].Verb != Keep {
+			t.Errorf("%s: %s", p.Steps[i].Key(), p.Steps[i].Verb)
+		}
+	}
+	if len(p.Prune) > 0 {
+		t.Errorf("prune %v", p.Prune)
+	}
+}
+
+// An API server of another version that never puts a field under our name would
+// otherwise be repaired for ever.
+func TestAFieldThatTheMemberNeverGaveUsIsNoDrift(t *testing.T) {
+	all := desired(t)
+	lost := fieldpath.MakePathOrDie("spec", "replicas")
+	live := liveOf(t, all)
+	answered := applied(t, &all[1], lost)
+	live[setKey] = answered
+	recent := NewRecent()
+	if verb := stepOf(t, Decide(all, live, owner, recent), setKey).Verb; verb != Repair {
+		t.Fatalf("before the lesson: %s", verb)
+	}
+	recent.Learn(all[1], answered)
+	if verb := stepOf(t, Decide(all, live, owner, recent), setKey).Verb; verb != Keep {
+		t.Errorf("after the lesson: %s", verb)
+	}
+	recent.Learn(all[1], applied(t, &all[1]))
+	if verb := stepOf(t, Decide(all, live, owner, recent), setKey).Verb; verb != Repair {
+		t.Errorf("after an apply that got everything, a lost field is drift: %s", verb)
+	}
+	recent.Learn(all[1], answered)
+	recent.Forget(setKey, "shop", answered.GetUID())
+	if known := recent.Known(string(answered.GetUID()), all[1].Hash); known != nil {
+		t.Errorf("a deleted object is remembered: %s", known)
+	}
+}
+
+func TestRecentStandsInForACacheThatIsBehind(t *testing.T) {
+	object := func(uid, version string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		u.SetUID(types.UID(uid))
+		u.SetResourceVersion(version)
+		return u
+	}
+	for _, c := range []struct {
+		name, why      string
+		cached         metav1.Object
+		newer, latest  string
+		stillRemembers bool
+	}{
+		{"an older one in the cache", "what was written counts", object("a", "9"), "10", "10", true},
+		{"the same one in the cache", "the cache has caught up", object("a", "10"), "10", "10", false},
+		{"a newer one in the cache", "somebody wrote after us", object("a", "11"), "11", "11", false},
+		{"another object in the cache", "ours was deleted and made anew", object("b", "9"), "9", "9", false},
+		{"none in the cache", "only who asks for the latest gets what was written", nil, "", "10", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			version := func(o metav1.Object) string {
+				if o == nil {
+					return ""
+				}
+				return o.GetResourceVersion()
+			}
+			recent := NewRecent()
+			recent.Put(setKey, "shop", object("a", "10"))
+			if got := version(recent.Newer(setKey, "shop", c.cached)); got != c.newer {
+				t.Errorf("%s: newer is %q, want %q", c.why, got, c.newer)
+			}
+			if got := version(recent.Latest(setKey, "shop", c.cached)); got != c.latest {
+				t.Errorf("%s: latest is %q, want %q", c.why, got, c.latest)
+			}
+			if got := version(recent.Latest(setKey, "shop", nil)) != ""; got != c.stillRemembers {
+				t.Errorf("%s: still remembered %t, want %t", c.why, got, c.stillRemembers)
+			}
+			if got := recent.Latest(setKey, "elsewhere", nil); got != nil {
+				t.Errorf("another namespace sees %v", got)
+			}
+			recent.Forget(setKey, "shop", "a")
+			if got := recent.Latest(setKey, "shop", nil); got != nil {
+				t.Errorf("remembered after it was deleted: %v", got)
+			}
+		})
+	}
+}
+
+var _ Memory = NewRecent()
+
+var _ drift.Typer = typer
