@@ -78,6 +78,15 @@ func (r *Report) Worst() *outcome.Failure {
 // time-out.
 func (a *Applier) Apply(ctx context.Context, plan Plan) Report {
 	var report Report
+	if stop := a.confirm(ctx, &plan, &report); stop {
+		report.keepInventory(a.Owner.Inventory)
+		return report
+	}
+	if !plan.begun(a.Owner) {
+		if a.rehearse(ctx, &plan, &report); len(report.Failures) > 0 {
+			return report
+		}
+	}
 	for i := range plan.Steps {
 		if stop := a.step(ctx, &plan.Steps[i], &report); stop {
 			report.keepInventory(a.Owner.Inventory)
@@ -98,19 +107,6 @@ func (a *Applier) Apply(ctx context.Context, plan Plan) Report {
 
 func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bool) {
 	key := step.Key()
-	if step.Verb == Create {
-		// The cache may not have it yet, or not show it because a label was removed.
-		found, err := a.lookUp(ctx, key)
-		if err != nil {
-			return report.fail(outcome.Of(err, "read", key.String()))
-		}
-		if found != nil {
-			*step = decide(step.Desired, found, a.Owner, a.Recent)
-			if step.Verb == Keep {
-				a.Recent.Put(key, a.Namespace, found)
-			}
-		}
-	}
 	switch step.Verb {
 	case Refuse, Wait:
 		return report.fail(step.Problem)
@@ -144,8 +140,8 @@ func (a *Applier) lookUp(ctx context.Context, key Key) (*unstructured.Unstructur
 // write applies one intent. Whoever changed a field of ours loses it again, so
 // updates and repairs force; a first apply does not, because whatever stands in
 // its way is not ours.
-func (a *Applier) write(ctx context.Context, step *Step) (*unstructured.Unstructured, error) {
-	applied, err := a.send(ctx, step)
+func (a *Applier) write(ctx context.Context, step *Step, extra ...client.ApplyOption) (*unstructured.Unstructured, error) {
+	applied, err := a.send(ctx, step, extra)
 	if err == nil || !a.CreateNamespace || !namespaceMissing(err) {
 		return applied, err
 	}
@@ -154,12 +150,12 @@ func (a *Applier) write(ctx context.Context, step *Step) (*unstructured.Unstruct
 	if err := a.Client.Create(ctx, namespace, client.FieldOwner(v1alpha1.FieldManager)); err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, outcome.Of(err, "create", "Namespace/"+a.Namespace)
 	}
-	return a.send(ctx, step)
+	return a.send(ctx, step, extra)
 }
 
-func (a *Applier) send(ctx context.Context, step *Step) (*unstructured.Unstructured, error) {
+func (a *Applier) send(ctx context.Context, step *Step, extra []client.ApplyOption) (*unstructured.Unstructured, error) {
 	applied := step.Intent.DeepCopy()
-	options := []client.ApplyOption{client.FieldOwner(v1alpha1.FieldManager)}
+	options := append([]client.ApplyOption{client.FieldOwner(v1alpha1.FieldManager)}, extra...)
 	if step.Verb != Create {
 		options = append(options, client.ForceOwnership)
 	}

@@ -10,6 +10,8 @@
 //     the StatefulSet that needs it. One child's failure does not stop the next,
 //     unless the member does not answer at all. Applying again what is there
 //     makes no write.
+//     A member that holds nothing of a cache yet takes all of it or nothing: first
+//     every child is looked up and applied as a dry run.
 //  3. Pruning comes last and only when every child was applied, by UID, so that a
 //     namesake that came in the meantime is never touched.
 //
