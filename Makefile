@@ -33,8 +33,8 @@ test: test-unit test-integration e2e-embedded ## Run every test; kind too where 
 
 .PHONY: build
 build: ## Build ./reconcile-lab, ./kubectl-cachecluster and ./bin/hub.
-	go build -trimpath -o reconcile-lab ./cmd/reconcile-lab
-	go build -trimpath -o bin/hub ./cmd/hub
+	CGO_ENABLED=0 go build -trimpath -o reconcile-lab ./cmd/reconcile-lab
+	CGO_ENABLED=0 go build -trimpath -o bin/hub ./cmd/hub
 	@ln -sf reconcile-lab kubectl-cachecluster
 
 .PHONY: binaries
