@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -18,89 +17,52 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/hub/membership"
+	"github.com/reconcile-lab/reconcile-lab/test/harness"
 )
 
-// apiServer is one API server without controllers.
-type apiServer struct {
-	config *rest.Config
-	client client.Client
-}
-
-func startAPIServer(t *testing.T, crds ...string) *apiServer {
+// startAPIServer gives a server that no other test uses.
+func startAPIServer(t *testing.T, crds ...string) *harness.Server {
 	t.Helper()
-	env := &envtest.Environment{CRDDirectoryPaths: crds, ErrorIfCRDPathMissing: true, ControlPlaneStartTimeout: 2 * time.Minute}
-	cfg, err := env.Start()
-	if err != nil {
-		t.Fatalf("starting an API server (KUBEBUILDER_ASSETS is set by make test-integration): %v", err)
-	}
-	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Errorf("stopping an API server: %v", err)
-		}
-	})
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, inventoryv1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	s, err := harness.Start(t.Context(), crds...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &apiServer{cfg, c}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Errorf("stopping an API server: %v", err)
+		}
+	})
+	return s
 }
 
 // issueTokens does the token controller's work until the test ends: it fills
 // the token Secrets that Join makes.
-func (s *apiServer) issueTokens(t *testing.T) {
+func issueTokens(t *testing.T, s *harness.Server) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	t.Cleanup(func() { cancel(); <-done })
 	go func() {
 		defer close(done)
-		_ = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			var secrets corev1.SecretList
-			if err := s.client.List(ctx, &secrets, client.InNamespace(v1alpha1.InventoryNamespace)); err != nil {
-				return false, nil
-			}
-			for i := range secrets.Items {
-				secret := &secrets.Items[i]
-				if secret.Type != corev1.SecretTypeServiceAccountToken || len(secret.Data[corev1.ServiceAccountTokenKey]) > 0 {
-					continue
-				}
-				account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Annotations[corev1.ServiceAccountNameKey]}}
-				request := &authenticationv1.TokenRequest{}
-				if err := s.client.SubResource("token").Create(ctx, account, request); err != nil {
-					continue
-				}
-				secret.Data = map[string][]byte{corev1.ServiceAccountTokenKey: []byte(request.Status.Token)}
-				_ = s.client.Update(ctx, secret)
-			}
-			return false, nil
-		})
+		harness.NewStandIn(s).Run(ctx)
 	}()
 }
 
 // versions of everything that Join writes, by kind and name.
-func versions(t *testing.T, servers ...*apiServer) map[string]string {
+func versions(t *testing.T, servers ...*harness.Server) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for i, s := range servers {
 		for _, list := range []client.ObjectList{
 			&corev1.SecretList{}, &corev1.ServiceAccountList{}, &corev1.NamespaceList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &inventoryv1alpha1.ClusterProfileList{},
 		} {
-			err := s.client.List(t.Context(), list)
+			err := s.Client.List(t.Context(), list)
 			if _, noInventory := list.(*inventoryv1alpha1.ClusterProfileList); noInventory && i > 0 {
 				continue
 			}
@@ -123,13 +85,13 @@ func versions(t *testing.T, servers ...*apiServer) map[string]string {
 }
 
 func TestMembership(t *testing.T) {
-	hub := startAPIServer(t, "../../deploy/crd")
+	hub := startAPIServer(t, crds)
 	member := startAPIServer(t)
-	member.issueTokens(t)
+	issueTokens(t, member)
 	ctx := t.Context()
 	labels := map[string]string{v1alpha1.LabelRegion: "eu", "tier": "lab"}
 	join := func(name string, o membership.Options) error {
-		return membership.Join(ctx, hub.config, member.config, name, o)
+		return membership.Join(ctx, hub.Config, member.Config, name, o)
 	}
 	key := types.NamespacedName{Namespace: v1alpha1.InventoryNamespace, Name: "eu-1"}
 
@@ -146,9 +108,9 @@ func TestMembership(t *testing.T) {
 	})
 
 	t.Run("a member that does not answer leaves nothing on the hub", func(t *testing.T) {
-		dead := rest.CopyConfig(member.config)
+		dead := rest.CopyConfig(member.Config)
 		dead.Host = "https://127.0.0.1:1"
-		wantError(t, membership.Join(ctx, hub.config, dead, "eu-1", membership.Options{}), "member eu-1:")
+		wantError(t, membership.Join(ctx, hub.Config, dead, "eu-1", membership.Options{}), "member eu-1:")
 		if left := versions(t, hub, member); len(left) > 0 {
 			t.Errorf("written all the same: %v", left)
 		}
@@ -159,7 +121,7 @@ func TestMembership(t *testing.T) {
 			t.Fatal(err)
 		}
 		var profile inventoryv1alpha1.ClusterProfile
-		if err := hub.client.Get(ctx, key, &profile); err != nil {
+		if err := hub.Client.Get(ctx, key, &profile); err != nil {
 			t.Fatal(err)
 		}
 		want := map[string]string{"x-k8s.io/cluster-manager": "reconcile-lab"}
@@ -197,14 +159,14 @@ func TestMembership(t *testing.T) {
 	})
 
 	t.Run("a join with other labels replaces those of the first and keeps foreign ones", func(t *testing.T) {
-		if err := hub.client.Patch(ctx, profileNamed(key), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"owner":"me"}}}`))); err != nil {
+		if err := hub.Client.Patch(ctx, profileNamed(key), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"owner":"me"}}}`))); err != nil {
 			t.Fatal(err)
 		}
 		if err := join("eu-1", membership.Options{Labels: map[string]string{"tier": "prod"}}); err != nil {
 			t.Fatal(err)
 		}
 		profile := profileNamed(key)
-		if err := hub.client.Get(ctx, key, profile); err != nil {
+		if err := hub.Client.Get(ctx, key, profile); err != nil {
 			t.Fatal(err)
 		}
 		want := map[string]string{"x-k8s.io/cluster-manager": "reconcile-lab", "tier": "prod", "owner": "me"}
@@ -222,24 +184,24 @@ func TestMembership(t *testing.T) {
 		mc.Spec.CacheCluster, mc.Spec.Cluster, mc.Spec.Revision = "sessions", "eu-1", "r1"
 		mustCreate(t, hub, mc)
 		before := versions(t, hub, member)
-		err := membership.Leave(ctx, hub.config, "eu-1", membership.LeaveOptions{Member: member.config})
+		err := membership.Leave(ctx, hub.Config, "eu-1", membership.LeaveOptions{Member: member.Config})
 		wantError(t, err, "default/sessions")
 		if after := versions(t, hub, member); !maps.Equal(before, after) {
 			t.Errorf("it changed something: %v, then %v", before, after)
 		}
-		if err := hub.client.Delete(ctx, mc); err != nil {
+		if err := hub.Client.Delete(ctx, mc); err != nil {
 			t.Fatal(err)
 		}
 	})
 
 	t.Run("leave refuses the kubeconfig of another member", func(t *testing.T) {
-		err := membership.Leave(ctx, hub.config, "us-1", membership.LeaveOptions{Member: member.config})
+		err := membership.Leave(ctx, hub.Config, "us-1", membership.LeaveOptions{Member: member.Config})
 		wantError(t, err, "is of member eu-1, not of us-1")
 	})
 
 	t.Run("leave without access to the member says what stays there", func(t *testing.T) {
 		var told []string
-		err := membership.Leave(ctx, hub.config, "eu-1", membership.LeaveOptions{Report: func(s string) { told = append(told, s) }})
+		err := membership.Leave(ctx, hub.Config, "eu-1", membership.LeaveOptions{Report: func(s string) { told = append(told, s) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,14 +213,14 @@ func TestMembership(t *testing.T) {
 				t.Errorf("still there: %s", k)
 			}
 		}
-		wantError(t, membership.Leave(ctx, hub.config, "eu-1", membership.LeaveOptions{}), "there is no member eu-1")
+		wantError(t, membership.Leave(ctx, hub.Config, "eu-1", membership.LeaveOptions{}), "there is no member eu-1")
 	})
 
 	t.Run("a cluster whose former name is gone may join under another, and leaves without a trace", func(t *testing.T) {
 		if err := join("eu-2", membership.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := membership.Leave(ctx, hub.config, "eu-2", membership.LeaveOptions{Member: member.config}); err != nil {
+		if err := membership.Leave(ctx, hub.Config, "eu-2", membership.LeaveOptions{Member: member.Config}); err != nil {
 			t.Fatal(err)
 		}
 		for k := range versions(t, hub, member) {
@@ -268,7 +230,7 @@ func TestMembership(t *testing.T) {
 			}
 		}
 		var ns corev1.Namespace
-		if err := member.client.Get(ctx, types.NamespacedName{Name: v1alpha1.InventoryNamespace}, &ns); err != nil || ns.DeletionTimestamp == nil {
+		if err := member.Client.Get(ctx, types.NamespacedName{Name: v1alpha1.InventoryNamespace}, &ns); err != nil || ns.DeletionTimestamp == nil {
 			t.Errorf("the member's namespace was not deleted: %v", err)
 		}
 	})
@@ -279,10 +241,10 @@ func profileNamed(key types.NamespacedName) *inventoryv1alpha1.ClusterProfile {
 }
 
 // credentialUser is who the hub is in the member with the credential that it keeps.
-func credentialUser(t *testing.T, hub *apiServer, name string) string {
+func credentialUser(t *testing.T, hub *harness.Server, name string) string {
 	t.Helper()
 	var secret corev1.Secret
-	if err := hub.client.Get(t.Context(), types.NamespacedName{Namespace: v1alpha1.InventoryNamespace, Name: name + "-kubeconfig"}, &secret); err != nil {
+	if err := hub.Client.Get(t.Context(), types.NamespacedName{Namespace: v1alpha1.InventoryNamespace, Name: name + "-kubeconfig"}, &secret); err != nil {
 		t.Fatal(err)
 	}
 	if secret.Labels[v1alpha1.LabelCredentialOf] != name {
@@ -307,22 +269,22 @@ func credentialUser(t *testing.T, hub *apiServer, name string) string {
 }
 
 // may says whether user has a right in the member, by the member's own account.
-func may(t *testing.T, member *apiServer, user, groupResource, verb string) bool {
+func may(t *testing.T, member *harness.Server, user, groupResource, verb string) bool {
 	t.Helper()
 	group, resource, _ := strings.Cut(groupResource, "/")
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:               user,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Group: group, Resource: resource, Verb: verb, Namespace: "default"},
 	}}
-	if err := member.client.Create(t.Context(), review); err != nil {
+	if err := member.Client.Create(t.Context(), review); err != nil {
 		t.Fatal(err)
 	}
 	return review.Status.Allowed
 }
 
-func mustCreate(t *testing.T, s *apiServer, obj client.Object) {
+func mustCreate(t *testing.T, s *harness.Server, obj client.Object) {
 	t.Helper()
-	if err := s.client.Create(t.Context(), obj); err != nil {
+	if err := s.Client.Create(t.Context(), obj); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,0 +1,66 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	clusterinventory "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/hack/binaries"
+)
+
+// Server is one API server without controllers.
+type Server struct {
+	// Config has every right.
+	Config *rest.Config
+	Client client.Client
+
+	environment *envtest.Environment
+}
+
+// Start starts an API server that serves the CRDs of the named folders. Programs
+// that are not cached yet are built first, which takes minutes.
+func Start(ctx context.Context, crds ...string) (*Server, error) {
+	environment := &envtest.Environment{
+		CRDDirectoryPaths: crds, ErrorIfCRDPathMissing: true,
+		ControlPlaneStartTimeout: 3 * time.Minute, ControlPlaneStopTimeout: time.Minute,
+	}
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		assets, err := binaries.Assets(ctx, func(step string) { fmt.Fprintln(os.Stderr, step) })
+		if err != nil {
+			return nil, fmt.Errorf("programs of an API server: %w", err)
+		}
+		environment.BinaryAssetsDirectory = assets
+	}
+	config, err := environment.Start()
+	if err != nil {
+		return nil, fmt.Errorf("start an API server: %w", err)
+	}
+	config.QPS, config.Burst = 200, 400
+	s := &Server{Config: config, environment: environment}
+	if s.Client, err = client.New(config, client.Options{Scheme: Scheme()}); err != nil {
+		return nil, fmt.Errorf("client of an API server: %w", err)
+	}
+	return s, nil
+}
+
+// Stop ends the API server and its etcd and removes their files.
+func (s *Server) Stop() error { return s.environment.Stop() }
+
+// Scheme knows every kind that tests read or write.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, clusterinventory.AddToScheme} {
+		// These register static types and fail only for two types of one kind.
+		_ = add(scheme)
+	}
+	return scheme
+}

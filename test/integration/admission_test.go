@@ -1,0 +1,173 @@
+package integration
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+func cacheClusterYAML(name, spec string) string {
+	return "apiVersion: cache.reconcile-lab.io/v1alpha1\nkind: CacheCluster\nmetadata: {name: \"" + name + "\", namespace: default}\nspec:\n  " + strings.ReplaceAll(spec, "\n", "\n  ")
+}
+
+// admit asks the hub whether it would take an object; strict as kubectl is.
+func admit(t *testing.T, manifest string) (*unstructured.Unstructured, error) {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {
+		t.Fatalf("%v in\n%s", err, manifest)
+	}
+	return u, lab.hub.Client.Create(t.Context(), u, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
+}
+
+func TestBadInputIsRefusedAtAdmissionWithItsFix(t *testing.T) {
+	t.Parallel()
+	const everywhere = "\nplacement: {clusterSelector: {}}"
+	for _, c := range []struct {
+		name, object, spec string
+		says               []string
+	}{
+		{"an unknown field", "sessions", "replcas: 2" + everywhere, []string{`unknown field "spec.replcas"`}},
+		{"an unknown field below", "sessions", "memcached: {maxItems: 2}" + everywhere, []string{`unknown field "spec.memcached.maxItems"`}},
+		{"another engine", "sessions", "engine: Mcrouter" + everywhere, []string{"spec.engine", `"Mcrouter"`, "Memcached"}},
+		{"replicas below 0", "sessions", "replicas: -1" + everywhere, []string{"spec.replicas", "replicas must be 0 or more"}},
+		{"replicas far above", "sessions", "replicas: 1001" + everywhere, []string{"spec.replicas", "at most 1000"}},
+		{"memory that is no quantity", "sessions", "memory: lots" + everywhere, []string{"spec.memory"}},
+		{"memory below what memcached takes", "sessions", "memory: 1Mi" + everywhere, []string{"spec.memory", "at least 8Mi"}},
+		{"memory without a unit", "sessions", "memory: 64" + everywhere, []string{"spec.memory", "did you leave out the unit (64Mi)?"}},
+		{"memory below 0", "sessions", "memory: -1Gi" + everywhere, []string{"spec.memory", "at least 8Mi"}},
+		{"memory far above", "sessions", "memory: 5Ti" + everywhere, []string{"spec.memory", "at most 4Ti"}},
+		{"items above half of memory", "sessions", "memory: 64Mi\nmemcached: {maxItemSize: 33Mi}" + everywhere, []string{"spec.memcached.maxItemSize", "at most half of memory"}},
+		{"items without a unit", "sessions", "memcached: {maxItemSize: 1}" + everywhere, []string{"spec.memcached.maxItemSize", "between 1Ki and 1Gi"}},
+		{"a name too long for its children", strings.Repeat("a", 53), "placement: {clusterSelector: {}}", []string{"at most 52 characters"}},
+		{"a name that begins with a digit", "1sessions", "placement: {clusterSelector: {}}", []string{"must begin with a letter"}},
+		{"a name with a dot", "a.b", "placement: {clusterSelector: {}}", []string{"must begin with a letter and hold only"}},
+		{"no placement", "sessions", "replicas: 1", []string{"spec.placement"}},
+		{"an empty placement", "sessions", "placement: {}", []string{"an empty clusterSelector {} means every member"}},
+		{"an empty list of members", "sessions", "placement: {clusters: []}", []string{"spec.placement.clusters"}},
+		{"a member twice", "sessions", "placement: {clusters: [a, a]}", []string{"spec.placement.clusters", "Duplicate"}},
+		{"an argument that a field sets", "sessions", "memcached: {args: ['-m', '64']}" + everywhere, []string{"spec.memcached.args", "use memory"}},
+		{"an argument glued to its value", "sessions", "memcached: {args: ['-m64']}" + everywhere, []string{"spec.memcached.args", "use memory"}},
+		{"a long argument that a field sets", "sessions", "memcached: {args: ['--max-item-size=1m']}" + everywhere, []string{"spec.memcached.args", "use memory"}},
+		{"the port", "sessions", "memcached: {args: ['-p', '1']}" + everywhere, []string{"the port is always 11211"}},
+		{"a version that is no tag", "sessions", "version: 'memcached:1.6'" + everywhere, []string{"spec.version", "image tag"}},
+		{"an override for nobody", "sessions", "overrides: [{replicas: 1}]" + everywhere, []string{"an override must name clusters"}},
+		{"an override's replicas below 0", "sessions", "overrides: [{clusters: [a], replicas: -1}]" + everywhere, []string{"replicas must be 0 or more"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := admit(t, cacheClusterYAML(c.object, c.spec))
+			if err == nil {
+				t.Fatal("it was accepted")
+			}
+			if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+				t.Errorf("not refused as bad input: %v", err)
+			}
+			contains(t, "the refusal", err.Error(), c.says...)
+		})
+	}
+}
+
+func TestTheLimitsThemselvesAreAccepted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string][2]string{
+		"nothing but a placement":       {"sessions", "placement: {clusterSelector: {}}"},
+		"the longest name":              {strings.Repeat("a", 52), "placement: {clusterSelector: {}}"},
+		"no pods":                       {"sessions", "replicas: 0\nplacement: {clusterSelector: {}}"},
+		"the least memory":              {"sessions", "memory: 8Mi\nplacement: {clusterSelector: {}}"},
+		"memory in bytes":               {"sessions", "memory: 67108864\nplacement: {clusterSelector: {}}"},
+		"items of half of memory":       {"sessions", "memory: 64Mi\nmemcached: {maxItemSize: 32Mi}\nplacement: {clusterSelector: {}}"},
+		"arguments that no field sets":  {"sessions", "memcached: {args: ['-u', '11211', '-v', '--max-reqs-per-event=5']}\nplacement: {clusterSelector: {}}"},
+		"members by name and by labels": {"sessions", "placement: {clusters: [a], clusterSelector: {matchLabels: {tier: lab}}}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := admit(t, cacheClusterYAML(c[0], c[1])); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestTheExamplesAreAcceptedUnchanged(t *testing.T) {
+	t.Parallel()
+	for _, namespace := range []string{"shop", "mimir"} {
+		mustCreate(t, lab.hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	}
+	files, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(raw)))
+			for {
+				document, err := documents.Read()
+				if errors.Is(err, io.EOF) {
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				var written map[string]any
+				if err := yaml.Unmarshal(document, &written); err != nil || len(written) == 0 {
+					continue
+				}
+				stored, err := admit(t, string(document))
+				if err != nil {
+					t.Fatal(err)
+				}
+				subset(t, "spec", written["spec"], stored.Object["spec"])
+			}
+		})
+	}
+}
+
+// subset checks that everything that was written is stored as it was; defaults may
+// have come in.
+func subset(t *testing.T, path string, written, stored any) {
+	t.Helper()
+	switch w := written.(type) {
+	case map[string]any:
+		s, ok := stored.(map[string]any)
+		if !ok {
+			t.Errorf("%s: %v was stored as %v", path, written, stored)
+			return
+		}
+		for key, value := range w {
+			subset(t, path+"."+key, value, s[key])
+		}
+	case []any:
+		s, ok := stored.([]any)
+		if !ok || len(s) != len(w) {
+			t.Errorf("%s: %v was stored as %v", path, written, stored)
+			return
+		}
+		for i := range w {
+			subset(t, path, w[i], s[i])
+		}
+	case float64:
+		if n, ok := stored.(int64); !ok || float64(n) != w {
+			t.Errorf("%s: %v was stored as %v", path, written, stored)
+		}
+	default:
+		if written != stored {
+			t.Errorf("%s: %v was stored as %v", path, written, stored)
+		}
+	}
+}
