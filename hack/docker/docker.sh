@@ -154,6 +154,7 @@ stop() {
 }
 
 status() {
+  local pid
   if ! answers; then
     say "no daemon answers: run 'make docker'"
     return 1

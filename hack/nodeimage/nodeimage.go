@@ -8,10 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/reconcile-lab/reconcile-lab/hack/binaries"
+	"github.com/reconcile-lab/reconcile-lab/hack/binaries/filelock"
 	"github.com/reconcile-lab/reconcile-lab/hack/docker"
 )
 
@@ -115,10 +115,7 @@ func ensureBuilt(ctx context.Context, report Report) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	unlock, err := lock(filepath.Join(dir, "lock"), func() { report("waiting for another process that builds the node image") })
+	unlock, err := filelock.Take(ctx, filepath.Join(dir, ".lock"), func() { report("waiting for another process that builds the node image") })
 	if err != nil {
 		return err
 	}
@@ -223,20 +220,4 @@ func workDir(dir string) (work string, done func(), err error) {
 	}
 	work, err = os.MkdirTemp(dir, "work-")
 	return work, func() { _ = os.RemoveAll(work) }, err
-}
-
-// lock holds off other processes until unlock; a process that dies lets go.
-func lock(file string, waiting func()) (unlock func(), err error) {
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
-		waiting()
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-			_ = f.Close()
-			return nil, fmt.Errorf("lock %s: %w", file, err)
-		}
-	}
-	return func() { _ = f.Close() }, nil
 }
