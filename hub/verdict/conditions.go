@@ -83,7 +83,7 @@ func judge(status *v1alpha1.CacheClusterStatus, in Input, c count) {
 	message := c.message()
 	if in.Deleting {
 		message = "waiting for the children to be gone in " + few(c.leaving)
-	} else if placed == metav1.ConditionFalse && c.placed == 0 {
+	} else if placed == metav1.ConditionFalse && (c.placed == 0 || in.PlacementProblem != "") {
 		message = placedMessage
 	}
 	put(v1alpha1.ConditionReady, ready, readyReason, message)
