@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/hub/override"
@@ -42,7 +43,7 @@ func decide(s *snapshot) plan {
 	}}
 	existing := map[string]*v1alpha1.MemberCache{}
 	for i := range s.caches {
-		existing[s.caches[i].Spec.Cluster] = &s.caches[i]
+		existing[s.caches[i].Name] = &s.caches[i]
 	}
 	decision := placement.Decision{}
 	if !p.verdict.Deleting {
@@ -52,19 +53,24 @@ func decide(s *snapshot) plan {
 	if decision.Problem != "" {
 		for _, name := range sortedKeys(existing) {
 			mc := existing[name]
-			p.verdict.Members = append(p.verdict.Members, verdict.Member{Name: name, Placed: true,
+			if !metav1.IsControlledBy(mc, cc) {
+				continue
+			}
+			p.verdict.Members = append(p.verdict.Members, verdict.Member{Name: mc.Spec.Cluster, Placed: true,
 				Replicas: replicas(&mc.Spec.Template), Revision: mc.Spec.Revision, Cache: mc})
 		}
 		return p
 	}
 	for _, missing := range decision.Missing {
+		name := MemberCacheName(cc.Name, missing.Name)
 		p.verdict.Members = append(p.verdict.Members, verdict.Member{Name: missing.Name, Placed: true,
-			Cache: existing[missing.Name], Problem: unknownMember(missing)})
-		delete(existing, missing.Name)
+			Cache: existing[name], Problem: unknownMember(missing)})
+		delete(existing, name)
 	}
 	for _, member := range decision.Chosen {
-		p.place(cc, member, existing[member.Name])
-		delete(existing, member.Name)
+		name := MemberCacheName(cc.Name, member.Name)
+		p.place(cc, member, existing[name])
+		delete(existing, name)
 	}
 	for _, name := range sortedKeys(existing) {
 		p.unplace(cc, existing[name])
@@ -73,6 +79,16 @@ func decide(s *snapshot) plan {
 		p.verdict.NothingMatches = nothingMatches(cc.Spec.Placement, s.members)
 	}
 	return p
+}
+
+// entry of a member in the verdict's input, or nil.
+func (p *plan) entry(member string) *verdict.Member {
+	for i := range p.verdict.Members {
+		if p.verdict.Members[i].Name == member {
+			return &p.verdict.Members[i]
+		}
+	}
+	return nil
 }
 
 // place plans one chosen member.
@@ -131,7 +147,7 @@ func desired(cc *v1alpha1.CacheCluster, member string, template v1alpha1.CacheTe
 func MemberCacheName(cacheCluster, member string) string { return cacheCluster + "." + member }
 
 // revised gives the existing MemberCache with what we want of it, or nil if it
-// already is so. Labels of others stay.
+// already is so. Labels and finalizers of others stay.
 func revised(existing, want *v1alpha1.MemberCache) *v1alpha1.MemberCache {
 	updated := existing.DeepCopy()
 	updated.Spec = want.Spec
@@ -141,7 +157,9 @@ func revised(existing, want *v1alpha1.MemberCache) *v1alpha1.MemberCache {
 	for key, value := range want.Labels {
 		updated.Labels[key] = value
 	}
-	updated.Finalizers = want.Finalizers
+	for _, finalizer := range want.Finalizers {
+		controllerutil.AddFinalizer(updated, finalizer)
+	}
 	if equality.Semantic.DeepEqual(existing.Spec, updated.Spec) && equality.Semantic.DeepEqual(existing.Labels, updated.Labels) &&
 		equality.Semantic.DeepEqual(existing.Finalizers, updated.Finalizers) {
 		return nil

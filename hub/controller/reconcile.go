@@ -52,6 +52,10 @@ type Reconciler struct {
 // SetupWithManager adds the controller to the hub's own manager: it never touches
 // a member.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.MemberCache{}, cacheField, cacheOf)
+	if err != nil {
+		return fmt.Errorf("index MemberCaches: %w", err)
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("hub").
 		For(&v1alpha1.CacheCluster{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
@@ -60,6 +64,17 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{}, predicate.GenerationChangedPredicate{}))).
 		WithOptions(crcontroller.Options{MaxConcurrentReconciles: 8, ReconciliationTimeout: deadline}).
 		Complete(r)
+}
+
+// cacheField finds the MemberCaches of a CacheCluster. It is immutable, where a
+// label could be removed.
+const cacheField = "spec.cacheCluster"
+
+func cacheOf(object client.Object) []string {
+	if mc, ok := object.(*v1alpha1.MemberCache); ok {
+		return []string{mc.Spec.CacheCluster}
+	}
+	return nil
 }
 
 // everyCache asks for every CacheCluster again: a member came, left or got other
@@ -94,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // again turns an error into the time of the next try.
 func again(err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: behind}, nil
 	}
 	return ctrl.Result{}, err
@@ -129,7 +144,7 @@ func (r *Reconciler) read(ctx context.Context, key types.NamespacedName) (*snaps
 		}
 	}
 	var caches v1alpha1.MemberCacheList
-	if err := r.Client.List(ctx, &caches, client.InNamespace(key.Namespace), client.MatchingLabels{v1alpha1.LabelCacheCluster: key.Name}); err != nil {
+	if err := r.Client.List(ctx, &caches, client.InNamespace(key.Namespace), client.MatchingFields{cacheField: key.Name}); err != nil {
 		return nil, fmt.Errorf("list MemberCaches: %w", err)
 	}
 	s.caches = caches.Items
@@ -146,7 +161,12 @@ func (r *Reconciler) apply(ctx context.Context, s *snapshot, p *plan) error {
 	}
 	var first error
 	for _, mc := range p.create {
-		first = firstOf(first, r.report(mc, p, r.Client.Create(ctx, mc)))
+		err := r.Client.Create(ctx, mc)
+		if apierrors.IsAlreadyExists(err) {
+			first = firstOf(first, r.meet(ctx, s.cache, mc, p))
+			continue
+		}
+		first = firstOf(first, r.report(mc, p, err))
 	}
 	for _, mc := range p.update {
 		before := existing(s, mc.Name)
@@ -174,21 +194,37 @@ func (r *Reconciler) hold(ctx context.Context, cc *v1alpha1.CacheCluster) error 
 
 // report hands the verdict what the API server answered about a MemberCache.
 func (r *Reconciler) report(mc *v1alpha1.MemberCache, p *plan, err error) error {
-	for i := range p.verdict.Members {
-		m := &p.verdict.Members[i]
-		if m.Name != mc.Spec.Cluster {
-			continue
-		}
-		switch {
-		case err == nil:
-			m.Cache = mc
-		case apierrors.IsInvalid(err) || apierrors.IsForbidden(err):
-			// Trying again changes nothing: say so, and wait for the next generation.
-			m.Problem = rejected(err)
-			return nil
-		}
+	entry := p.entry(mc.Spec.Cluster)
+	switch {
+	case entry == nil:
+	case err == nil:
+		entry.Cache = mc
+	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err):
+		// Trying again changes nothing: say so, and wait for the next generation.
+		entry.Problem = rejected(err)
+		return nil
 	}
 	return err
+}
+
+// meet looks at what stands where a MemberCache was to be created: our own, which
+// the cache does not show yet, or one of somebody else.
+func (r *Reconciler) meet(ctx context.Context, cc *v1alpha1.CacheCluster, mc *v1alpha1.MemberCache, p *plan) error {
+	there := &v1alpha1.MemberCache{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(mc), there); err != nil {
+		return fmt.Errorf("look at MemberCache %s: %w", mc.Name, err)
+	}
+	entry := p.entry(mc.Spec.Cluster)
+	if entry == nil {
+		return nil
+	}
+	if metav1.IsControlledBy(there, cc) {
+		entry.Cache = there
+		return nil
+	}
+	entry.Problem = nameConflict(there)
+	// Nothing announces that it is gone, so it is tried again, slower each time.
+	return errors.New(entry.Problem.Message)
 }
 
 func rejected(err error) *v1alpha1.Outcome {
@@ -212,7 +248,7 @@ func (r *Reconciler) release(ctx context.Context, s *snapshot, p *plan) (gone bo
 		return false, nil
 	}
 	var left v1alpha1.MemberCacheList
-	err = r.Live.List(ctx, &left, client.InNamespace(s.cache.Namespace), client.MatchingLabels{v1alpha1.LabelCacheCluster: s.cache.Name})
+	err = r.Live.List(ctx, &left, client.InNamespace(s.cache.Namespace))
 	if err != nil {
 		return false, fmt.Errorf("look for MemberCaches that are left: %w", err)
 	}
