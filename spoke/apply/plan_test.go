@@ -54,7 +54,7 @@ func applied(t *testing.T, d *Desired, lost ...fieldpath.Path) *unstructured.Uns
 		t.Fatal(err)
 	}
 	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply,
-		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: raw}}})
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(raw))}})
 	return u
 }
 

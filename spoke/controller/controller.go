@@ -136,8 +136,7 @@ func (c *Controller) onMemberCache(object any, gone bool) {
 		}
 		return
 	}
-	if m := c.member(mc.Spec.Cluster); m != nil {
-		m.adopt(key)
+	if m := c.member(mc.Spec.Cluster, func(m *member) { m.adopt(key) }); m != nil {
 		m.enqueue(key)
 	}
 }
@@ -161,17 +160,19 @@ func (c *Controller) Engage(ctx context.Context, name multicluster.ClusterName, 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	m := c.member(string(name))
+	m := c.member(string(name), func(m *member) { m.connect(ctx, cl) })
 	if m == nil {
 		return fmt.Errorf("engage %q: the controller is stopping", name)
 	}
-	if err := m.engage(ctx, cl); err != nil {
-		return fmt.Errorf("engage %q: %w", name, err)
-	}
+	// Before anything can fail: an engagement must not outlive its context.
 	context.AfterFunc(ctx, func() {
 		m.disengage(cl)
 		c.drop(m)
 	})
+	if err := m.watch(ctx, cl); err != nil {
+		return fmt.Errorf("engage %q: %w", name, err)
+	}
+	m.wake()
 	return nil
 }
 
@@ -182,17 +183,20 @@ func (c *Controller) find(name string) *member {
 }
 
 // member gives a member's workers and starts them if there are none; nil when
-// the controller is stopping.
-func (c *Controller) member(name string) *member {
+// the controller is stopping. need gives them something to do before anybody else
+// can find them idle and drop them.
+func (c *Controller) member(name string, need func(*member)) *member {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m, ok := c.members[name]; ok {
+		need(m)
 		return m
 	}
 	if c.context == nil || c.context.Err() != nil {
 		return nil
 	}
 	m := newMember(c, name)
+	need(m)
 	c.members[name] = m
 	c.running.Go(func() { m.run(c.context) })
 	return m

@@ -151,10 +151,17 @@ func (m *member) connected() *engagement {
 	return m.engaged
 }
 
-func (m *member) engage(ctx context.Context, cl cluster.Cluster) error {
+// connect notes an engagement, unless it has ended already: then nobody would
+// take it back.
+func (m *member) connect(ctx context.Context, cl cluster.Cluster) {
 	m.connection.Lock()
-	m.engaged = &engagement{context: ctx, cluster: cl}
-	m.connection.Unlock()
+	defer m.connection.Unlock()
+	if ctx.Err() == nil {
+		m.engaged = &engagement{context: ctx, cluster: cl}
+	}
+}
+
+func (m *member) watch(ctx context.Context, cl cluster.Cluster) error {
 	for _, object := range MemberKinds() {
 		informer, err := cl.GetCache().GetInformer(ctx, object)
 		if err != nil {
@@ -165,7 +172,6 @@ func (m *member) engage(ctx context.Context, cl cluster.Cluster) error {
 			return err
 		}
 	}
-	m.wake()
 	return nil
 }
 

@@ -83,7 +83,7 @@ func entry(manager string, op metav1.ManagedFieldsOperationType, sub string, at 
 		panic(err)
 	}
 	when := metav1.NewTime(at)
-	return metav1.ManagedFieldsEntry{Manager: manager, Operation: op, Subresource: sub, Time: &when, FieldsType: "FieldsV1", APIVersion: "apps/v1", FieldsV1: &metav1.FieldsV1{Raw: raw}}
+	return metav1.ManagedFieldsEntry{Manager: manager, Operation: op, Subresource: sub, Time: &when, FieldsType: "FieldsV1", APIVersion: "apps/v1", FieldsV1: metav1.NewFieldsV1(string(raw))}
 }
 
 func ours(set *drift.Fields) metav1.ManagedFieldsEntry {
@@ -97,11 +97,11 @@ func by(manager string, at time.Time, paths ...fieldpath.Path) metav1.ManagedFie
 func TestDriftIsWhatOurEntryLacks(t *testing.T) {
 	intent, hash, wanted := statefulSet(t)
 	unreadable := by("kubectl-edit", noon, replicas)
-	unreadable.FieldsV1 = &metav1.FieldsV1{Raw: []byte(`{"nonsense":{}}`)}
+	unreadable.FieldsV1 = metav1.NewFieldsV1(`{"nonsense":{}}`)
 	ofNothing := by("kubectl-edit", noon, replicas)
 	ofNothing.FieldsV1 = nil
 	ofOurs := ours(wanted)
-	ofOurs.FieldsV1 = &metav1.FieldsV1{Raw: []byte(`{"nonsense":{}}`)}
+	ofOurs.FieldsV1 = metav1.NewFieldsV1(`{"nonsense":{}}`)
 	for _, c := range []struct {
 		name, why string
 		mark      string

@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -68,8 +69,16 @@ func TestKstatusReadsOurObjectsRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	reads(t, ns, status.TerminatingStatus)
-	entry := inState(t, cc, one, v1alpha1.MemberDeleting, v1alpha1.ReasonChildrenTerminating)
-	contains(t, "message", entry.Message, "Service/sessions")
+	becomes(t, cc, "names what it waits for", func(cc *v1alpha1.CacheCluster) error {
+		entry, err := statusOf(cc, one)
+		if err != nil {
+			return err
+		}
+		if entry.State != v1alpha1.MemberDeleting || !strings.Contains(entry.Message, "Service/sessions") {
+			return fmt.Errorf("%s: %s", entry.State, entry.Message)
+		}
+		return nil
+	})
 	edit(t, one, service, func() { service.Finalizers = nil })
 	gone(t, one, ns, "sessions")
 }

@@ -20,9 +20,9 @@ import (
 
 // behindAGate makes the hub know a member whose address is a gate before one of
 // the real ones. Nobody else uses that member's children of the same name.
-func behindAGate(t *testing.T, name string, real *member) *harness.Gate {
+func behindAGate(t *testing.T, name string, behind *member) *harness.Gate {
 	t.Helper()
-	address, err := url.Parse(real.Config.Host)
+	address, err := url.Parse(behind.Config.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,8 +32,8 @@ func behindAGate(t *testing.T, name string, real *member) *harness.Gate {
 	}
 	t.Cleanup(gate.Close)
 	config := clientcmdapi.NewConfig()
-	config.Clusters[name] = &clientcmdapi.Cluster{Server: "https://" + gate.Address(), CertificateAuthorityData: real.Config.CAData}
-	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: real.Config.CertData, ClientKeyData: real.Config.KeyData}
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: "https://" + gate.Address(), CertificateAuthorityData: behind.Config.CAData}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: behind.Config.CertData, ClientKeyData: behind.Config.KeyData}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	config.CurrentContext = name
 	kubeconfig, err := clientcmd.Write(*config)
