@@ -42,14 +42,15 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	labName := flag.String("name", "kind", "the kind lab")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: deploy [--name LAB] [undeploy]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if err := run(ctx, *labName, flag.Args()); err != nil {
+	err := run(ctx, *labName, flag.Args())
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "deploy:", err)
 		os.Exit(1)
 	}

@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/reconcile-lab/reconcile-lab/hack/binaries"
@@ -112,7 +113,7 @@ func (b builder) kubeProxy(tag string) (archive.Image, error) {
 	if err != nil {
 		return archive.Image{}, err
 	}
-	programs := append(extensions, "/usr/sbin/nft", "/usr/sbin/conntrack", "/usr/sbin/xtables-nft-multi", "/usr/sbin/xtables-legacy-multi")
+	programs := slices.Concat(extensions, []string{"/usr/sbin/nft", "/usr/sbin/conntrack", "/usr/sbin/xtables-nft-multi", "/usr/sbin/xtables-legacy-multi"})
 	layer, err := withLibraries(b.root, programs...)
 	if err != nil {
 		return archive.Image{}, err

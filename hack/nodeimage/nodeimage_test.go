@@ -22,7 +22,7 @@ func TestTagNamesVersionAndInputs(t *testing.T) {
 	if !want.MatchString(Tag()) {
 		t.Errorf("tag is %q, want %s", Tag(), want)
 	}
-	if Tag() != Tag() {
+	if first, second := Tag(), Tag(); first != second {
 		t.Error("the tag changes without a change of inputs")
 	}
 }

@@ -108,7 +108,7 @@ func (p *Provider) make(ctx context.Context, name string, image nodeimage.Image,
 	case <-ctx.Done():
 		err := p.Delete(context.WithoutCancel(ctx), name)
 		select {
-		case <-made:
+		case <-made: //nolint:errcheck // the interruption is what is reported
 			// It may have made the container just after it was deleted.
 			err = p.Delete(context.WithoutCancel(ctx), name)
 		case <-time.After(20 * time.Second):

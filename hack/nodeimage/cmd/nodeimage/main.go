@@ -14,8 +14,8 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	image, err := nodeimage.Ensure(ctx, func(step string) { fmt.Fprintln(os.Stderr, step) })
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "nodeimage:", err)
 		os.Exit(1)
