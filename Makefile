@@ -57,7 +57,7 @@ test-integration: ## Controllers against a real API server, with -race.
 
 .PHONY: e2e-embedded
 e2e-embedded: build ## End to end on an embedded lab of its own.
-	E2E_PROVIDER=embedded go test -count=1 -timeout 20m -v $(TESTFLAGS) ./test/e2e/...
+	E2E_PROVIDER=embedded go test -tags e2e -count=1 -timeout 40m -v $(TESTFLAGS) ./test/e2e/...
 
 .PHONY: e2e-kind
 e2e-kind: ## The same suite on kind clusters; fails with the reason where Docker cannot run.

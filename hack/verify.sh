@@ -40,7 +40,7 @@ formatted() {
 
 check 'generated files are up to date' generated
 check 'gofmt' formatted
-check 'go vet' go vet ./...
+check 'go vet' go vet -tags e2e ./...
 check 'go.mod is tidy' go mod tidy -diff
 check 'golangci-lint' make -s lint
 
