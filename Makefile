@@ -9,8 +9,6 @@ MEMBERS   ?= 3
 TESTFLAGS ?=
 TOOL      := go tool -modfile=hack/tools/go.mod
 BINARIES  := go run ./hack/binaries/cmd/binaries
-# A suite that needs a real API server finds it here (controller-runtime's envtest).
-ASSETS     = KUBEBUILDER_ASSETS="$$($(BINARIES) dir)"
 GOTEST    := go test -race -count=1
 
 ##@ Start here
@@ -49,11 +47,11 @@ clean: ## Remove what build and test left in the tree.
 
 .PHONY: test-unit
 test-unit: ## Pure packages and everything else that needs no API server, with -race.
-	$(GOTEST) $(TESTFLAGS) $$(go list ./... | grep -v '/test/')
+	packages=$$(go list ./... | grep -v '/test/'); $(GOTEST) $(TESTFLAGS) $$packages
 
 .PHONY: test-integration
 test-integration: ## Controllers against a real API server, with -race.
-	$(ASSETS) $(GOTEST) -timeout 15m $(TESTFLAGS) ./test/integration/...
+	assets=$$($(BINARIES) dir); KUBEBUILDER_ASSETS=$$assets $(GOTEST) -timeout 15m $(TESTFLAGS) ./test/integration/...
 
 .PHONY: e2e-embedded
 e2e-embedded: build ## End to end on an embedded lab of its own.
