@@ -40,6 +40,19 @@ var _ = Describe("scaling", Ordered, func() {
 		}
 	})
 
+	It("by kubectl is not undone by an apply of the old file, unless that is asked for", func(ctx SpecContext) {
+		file := manifest(ns, name, "replicas: 2\n"+inLab)
+		out := lab.apply(ctx, file)
+		Expect(out).To(exitWith(2))
+		Expect(out.stderr).To(And(ContainSubstring("spec.replicas"), ContainSubstring("kubectl"), ContainSubstring("--force-conflicts")))
+		settled(ctx, ns, name, 3)
+
+		out = lab.apply(ctx, file, "--force-conflicts")
+		Expect(out).To(succeed())
+		Expect(out.lines()).To(ContainElement("reconcile: updated stateful workload"))
+		settled(ctx, ns, name, 2)
+	})
+
 	It("to 0 stops every pod and keeps the objects", func(ctx SpecContext) {
 		before := versions(ctx, ns)
 		scale(ctx, "0")
@@ -52,21 +65,6 @@ var _ = Describe("scaling", Ordered, func() {
 			Expect(after[member]["Service/"+name]).To(Equal(before[member]["Service/"+name]))
 			Expect(entry(cc, member).Reason).To(Equal(v1alpha1.ReasonScaledToZero))
 		}
-		scale(ctx, "1")
-		settled(ctx, ns, name, 1)
-	})
-
-	It("by kubectl is not undone by an apply of the old file, unless that is asked for", func(ctx SpecContext) {
-		file := manifest(ns, name, "replicas: 2\n"+inLab)
-		out := lab.apply(ctx, file)
-		Expect(out).To(exitWith(2))
-		Expect(out.stderr).To(And(ContainSubstring("spec.replicas"), ContainSubstring("kubectl"), ContainSubstring("--force-conflicts")))
-		settled(ctx, ns, name, 1)
-
-		out = lab.apply(ctx, file, "--force-conflicts")
-		Expect(out).To(succeed())
-		Expect(out.lines()).To(ContainElement("reconcile: updated stateful workload"))
-		settled(ctx, ns, name, 2)
 	})
 })
 

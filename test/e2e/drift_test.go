@@ -52,6 +52,17 @@ var drifts = []drift{
 		object: "StatefulSet/drifting", field: "spec.replicas", manager: "kubectl",
 	},
 	{
+		// Of a scale to 0 the API server keeps no trace in managedFields.
+		what: "replicas, with kubectl scale to 0",
+		change: func(ctx context.Context, m *testCluster, ns string) {
+			Expect(lab.kubectl(ctx, "--context", m.Context, "-n", ns, "scale", "statefulset", driftCache, "--replicas=0")).To(succeed())
+		},
+		right: func(g Gomega, _, now children) {
+			g.Expect(*now.sets[driftCache].Spec.Replicas).To(Equal(int32(2)))
+		},
+		object: "StatefulSet/drifting", field: "spec.replicas", manager: "unknown",
+	},
+	{
 		what: "the image",
 		change: func(ctx context.Context, m *testCluster, ns string) {
 			patch(ctx, m, &appsv1.StatefulSet{ObjectMeta: object(ns, driftCache)}, `{"spec":{"template":{"spec":{"containers":[{"name":"memcached","image":"memcached:1.5"}]}}}}`)
