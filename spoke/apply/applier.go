@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -242,7 +241,7 @@ func (a *Applier) remove(ctx context.Context, target Target) error {
 // fail notes a failure and says whether going on makes sense.
 func (r *Report) fail(f *outcome.Failure) (stop bool) {
 	r.Failures = append(r.Failures, f)
-	return f.Class == v1alpha1.ClassUnreachable || errors.Is(f, context.Canceled)
+	return f.Class == v1alpha1.ClassUnreachable
 }
 
 // keepInventory adds what was known before and not seen this time: a child that

@@ -5,11 +5,14 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 )
 
 // confirm looks up whatever the cache calls absent: it may be behind, or not show
-// a child because somebody removed its label. Only then is anything written.
+// a child because somebody removed its label. Only then is anything written, and
+// never a child that could not be looked up: an object of somebody else may be
+// there, and an apply without force joins it where no field conflicts.
 func (a *Applier) confirm(ctx context.Context, plan *Plan, report *Report) (stop bool) {
 	for i := range plan.Steps {
 		step := &plan.Steps[i]
@@ -18,7 +21,12 @@ func (a *Applier) confirm(ctx context.Context, plan *Plan, report *Report) (stop
 		}
 		found, err := a.lookUp(ctx, step.Key())
 		if err != nil {
-			return report.fail(outcome.Of(err, "read", step.Key().String())) || !plan.begun(a.Owner)
+			failure := outcome.Of(err, "read", step.Key().String())
+			if failure.Class == v1alpha1.ClassUnreachable {
+				return report.fail(failure)
+			}
+			step.Verb, step.Problem = Wait, failure
+			continue
 		}
 		if found == nil {
 			continue

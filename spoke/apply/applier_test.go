@@ -1,0 +1,88 @@
+package apply
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+)
+
+// member holds objects, and fails to say whether it holds some others. What is
+// applied it takes as it is: ownership and conflict are for the integration tests.
+type member struct {
+	client.Client
+	holds   map[Key]*unstructured.Unstructured
+	silent  map[Key]bool
+	applied []string
+}
+
+func (m *member) Get(_ context.Context, at client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	key := Key{Kind: object.GetObjectKind().GroupVersionKind(), Name: at.Name}
+	resource := schema.GroupResource{Group: key.Kind.Group, Resource: key.Kind.Kind}
+	if m.silent[key] {
+		return apierrors.NewGenericServerResponse(http.StatusInternalServerError, "get", resource, at.Name, "etcd is electing", 0, true)
+	}
+	held, ok := m.holds[key]
+	if !ok {
+		return apierrors.NewNotFound(resource, at.Name)
+	}
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		held.DeepCopyInto(u)
+	}
+	return nil
+}
+
+func (m *member) Apply(_ context.Context, configuration runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+	if named, ok := configuration.(interface {
+		GetKind() string
+		GetName() string
+	}); ok {
+		m.applied = append(m.applied, named.GetKind()+"/"+named.GetName())
+	}
+	return nil
+}
+
+func applierTo(m *member, o Owner) *Applier {
+	return &Applier{Client: m, Recent: NewRecent(), Namespace: "shop", Owner: o, Now: time.Now, Since: time.Now()}
+}
+
+func TestNothingIsCreatedThatCouldNotBeLookedUp(t *testing.T) {
+	all := desired(t)
+	live := liveOf(t, all)
+	before := owner
+	before.Inventory = inventoryOf(live)
+	serviceKey := all[0].Key()
+	// The cache shows neither; one lookup fails, and the other one finds a stranger's.
+	foreign := live[budgetKey].(*unstructured.Unstructured).DeepCopy()
+	foreign.SetUID("foreign")
+	foreign.SetAnnotations(nil)
+	delete(live, serviceKey)
+	delete(live, budgetKey)
+	m := &member{holds: map[Key]*unstructured.Unstructured{budgetKey: foreign}, silent: map[Key]bool{serviceKey: true}}
+	applier := applierTo(m, before)
+
+	report := applier.Apply(t.Context(), Decide(all, live, before, applier.Recent))
+
+	if len(m.applied) > 0 {
+		t.Errorf("applied %v: the API server never said that they are absent", m.applied)
+	}
+	var reasons []string
+	for _, f := range report.Failures {
+		reasons = append(reasons, f.Reason)
+	}
+	if diff := cmp.Diff([]string{v1alpha1.ReasonMemberError, v1alpha1.ReasonObjectOfAnother}, reasons); diff != "" {
+		t.Errorf("reasons of the failures (-want +got):\n%s", diff)
+	}
+	if len(report.Inventory) != len(before.Inventory) {
+		t.Errorf("inventory has %d entries, was %d: a child that could not be looked at is not gone", len(report.Inventory), len(before.Inventory))
+	}
+}
