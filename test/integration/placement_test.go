@@ -377,3 +377,38 @@ func TestAMemberCacheIsPutBackAsTheHubWantsIt(t *testing.T) {
 		})
 	})
 }
+
+func TestAMemberCacheOfSomebodyElseInOursPlaceIsNamedAndLeftAlone(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t, "name-conflict")
+	for _, of := range []string{"sessions", "another"} {
+		t.Run("for the cache "+of, func(t *testing.T) {
+			// Its own placement is of no interest here; it names a member that nobody serves.
+			theirs := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions." + one},
+				Spec: v1alpha1.MemberCacheSpec{CacheCluster: of, Cluster: "nowhere", Revision: "theirs"}}
+			mustCreate(t, lab.hub, theirs)
+			cc := create(t, cache(ns, "sessions", one, two))
+			entry := inState(t, cc, one, v1alpha1.MemberBlocked, v1alpha1.ReasonNameConflict)
+			contains(t, "message", entry.Message, "sessions."+one)
+			contains(t, "hint", entry.Hint, "kubectl delete mcache -n "+ns)
+			inState(t, cc, two, v1alpha1.MemberReady, v1alpha1.ReasonPodsReady)
+			reload(t, lab.hub.Client, theirs)
+			if theirs.Spec.Revision != "theirs" || len(theirs.OwnerReferences) > 0 {
+				t.Errorf("it was changed: %+v", theirs)
+			}
+			if err := lab.hub.Client.Delete(t.Context(), theirs); err != nil {
+				t.Fatal(err)
+			}
+			isReady(t, cc)
+			if err := lab.hub.Client.Delete(t.Context(), cc); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the cache is gone", func(ctx context.Context) error {
+				if err := lab.hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); !apierrors.IsNotFound(err) {
+					return fmt.Errorf("it is there: %v", err)
+				}
+				return nil
+			})
+		})
+	}
+}

@@ -1,0 +1,230 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
+	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
+	"github.com/reconcile-lab/reconcile-lab/spoke/render"
+)
+
+var (
+	noon    = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	earlier = metav1.NewTime(noon.Add(-time.Hour))
+	readyIs = &observe.Observation{State: v1alpha1.MemberReady, Replicas: 2, ReadyReplicas: 2, Outcome: v1alpha1.Outcome{Reason: v1alpha1.ReasonPodsReady}}
+)
+
+// wasReady is a MemberCache of generation 3 whose last report, about 2, was ready.
+func wasReady() *v1alpha1.MemberCache {
+	return &v1alpha1.MemberCache{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions.a", Generation: 3},
+		Spec:       v1alpha1.MemberCacheSpec{CacheCluster: "sessions", Cluster: "a", Revision: "new"},
+		Status: v1alpha1.MemberCacheStatus{ObservedGeneration: 2, State: v1alpha1.MemberReady, Revision: "old", Replicas: 2, ReadyReplicas: 2,
+			Outcome: v1alpha1.Outcome{Reason: v1alpha1.ReasonPodsReady, Since: &earlier}, ObservedAt: &earlier},
+	}
+}
+
+func failure(class v1alpha1.ErrorClass, reason string) *outcome.Failure {
+	return &outcome.Failure{Class: class, Reason: reason, Message: "message", Hint: "hint"}
+}
+
+func TestAStatusSaysWhatTheReconcileFound(t *testing.T) {
+	for _, c := range []struct {
+		name, why        string
+		result           result
+		attempts         int
+		deleting         bool
+		state            v1alpha1.MemberState
+		reason, revision string
+		observed         int64
+		ready, applied   string
+	}{
+		{name: "applied and ready", result: result{observation: readyIs}, state: v1alpha1.MemberReady, reason: v1alpha1.ReasonPodsReady,
+			revision: "new", observed: 3, ready: "True PodsReady", applied: "True Applied"},
+		{name: "blocked", why: "the pods of the old revision may well be ready; what was asked for is not there",
+			result: result{observation: readyIs, failure: failure(v1alpha1.ClassBlocked, v1alpha1.ReasonForbidden)},
+			state:  v1alpha1.MemberBlocked, reason: v1alpha1.ReasonForbidden, revision: "old", observed: 3, ready: "False Forbidden", applied: "False Forbidden"},
+		{name: "invalid", result: result{failure: failure(v1alpha1.ClassInvalid, v1alpha1.ReasonInvalidSpec)},
+			state: v1alpha1.MemberBlocked, reason: v1alpha1.ReasonInvalidSpec, revision: "old", observed: 3, ready: "False InvalidSpec", applied: "False InvalidSpec"},
+		{name: "away", why: "nothing was observed, so no generation was", result: result{away: true, failure: failure(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)},
+			state: v1alpha1.MemberUnreachable, reason: v1alpha1.ReasonMemberUnreachable, revision: "old", observed: 2, ready: "Unknown MemberUnreachable", applied: "Unknown MemberUnreachable"},
+		{name: "a transient failure", why: "it usually passes before anybody has read it", result: result{failure: failure(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError)},
+			attempts: 1, state: v1alpha1.MemberReady, reason: v1alpha1.ReasonPodsReady, revision: "old", observed: 2},
+		{name: "a transient failure that lasts", result: result{failure: failure(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError)},
+			attempts: patience, state: v1alpha1.MemberProgressing, reason: v1alpha1.ReasonMemberError, revision: "old", observed: 3, ready: "False MemberError", applied: "False MemberError"},
+		{name: "children that go", deleting: true, result: result{left: []apply.Target{{Key: apply.Key{Kind: render.ServiceKind, Name: "sessions"}}}},
+			state: v1alpha1.MemberDeleting, reason: v1alpha1.ReasonChildrenTerminating, revision: "old", observed: 3, ready: "False ChildrenTerminating", applied: "False ChildrenTerminating"},
+		{name: "children that can't be seen to go", deleting: true, result: result{away: true, failure: failure(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)},
+			state: v1alpha1.MemberDeleting, reason: v1alpha1.ReasonMemberUnreachable, revision: "old", observed: 2, ready: "False MemberUnreachable", applied: "Unknown MemberUnreachable"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			mc := wasReady()
+			if c.deleting {
+				mc.DeletionTimestamp = &metav1.Time{Time: noon}
+			}
+			before := mc.DeepCopy()
+			s := &snapshot{now: noon, cache: mc}
+			got := summarize(s, &c.result, c.attempts)
+			if got.State != c.state || got.Reason != c.reason || got.Revision != c.revision || got.ObservedGeneration != c.observed {
+				t.Errorf("%s: %s (%s), revision %s, generation %d; want %s (%s), %s, %d", c.why, got.State, got.Reason, got.Revision, got.ObservedGeneration, c.state, c.reason, c.revision, c.observed)
+			}
+			for kind, want := range map[string]string{v1alpha1.ConditionReady: c.ready, v1alpha1.ConditionApplied: c.applied} {
+				text := ""
+				if is := meta.FindStatusCondition(got.Conditions, kind); is != nil {
+					text = string(is.Status) + " " + is.Reason
+				}
+				if text != want {
+					t.Errorf("%s: %s is %q, want %q", c.why, kind, text, want)
+				}
+			}
+			if stalled := meta.IsStatusConditionTrue(got.Conditions, v1alpha1.ConditionStalled); stalled != (c.state == v1alpha1.MemberBlocked) {
+				t.Errorf("stalled: %t", stalled)
+			}
+			if c.result.away && !got.ObservedAt.Equal(&earlier) {
+				t.Errorf("observed at %s, when nobody looked", got.ObservedAt)
+			}
+			if diff := cmp.Diff(before, mc); diff != "" {
+				t.Errorf("the MemberCache was changed:\n%s", diff)
+			}
+			// The next reconcile finds the same and says the same.
+			mc.Status = got
+			if diff := cmp.Diff(got, summarize(&snapshot{now: noon.Add(time.Minute), cache: mc}, &c.result, c.attempts)); diff != "" {
+				t.Errorf("a minute later:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSinceIsWhenTheHubLostTheMember(t *testing.T) {
+	lost := metav1.NewTime(noon.Add(-time.Minute))
+	s := &snapshot{now: noon, cache: wasReady(), awayAt: &lost}
+	got := summarize(s, &result{away: true, failure: failure(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)}, 0)
+	if !got.Since.Equal(&lost) {
+		t.Errorf("since %s, want %s", got.Since, lost)
+	}
+}
+
+func TestEveryRepairIsCountedAndTheLastOneShown(t *testing.T) {
+	service := apply.Key{Kind: render.ServiceKind, Name: "sessions"}
+	set := apply.Key{Kind: render.StatefulSetKind, Name: "sessions"}
+	r := result{observation: readyIs, report: apply.Report{Changes: []apply.Change{
+		{Key: set, Verb: apply.Update},
+		{Key: set, Verb: apply.Repair, Finding: drift.Finding{Manager: "kubectl-edit"}, DoneAt: noon, Took: 38 * time.Millisecond},
+		{Key: service, Verb: apply.Create, Deleted: true, DoneAt: noon.Add(time.Second), Took: 41234567 * time.Nanosecond},
+		{Key: service, Verb: apply.Prune},
+	}}}
+	mc := wasReady()
+	mc.Status.LastDrift = &v1alpha1.Drift{Count: 5}
+	got := summarize(&snapshot{now: noon, cache: mc}, &r, 0).LastDrift
+	want := &v1alpha1.Drift{At: metav1.NewMicroTime(noon.Add(time.Second)), Object: "Service/sessions", Deleted: true, Manager: drift.Unknown,
+		RepairedIn: metav1.Duration{Duration: 41200 * time.Microsecond}, Count: 7}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("last drift (-want +got):\n%s", diff)
+	}
+	if mc.Status.LastDrift.Count != 5 {
+		t.Error("the old status was changed")
+	}
+}
+
+func TestReportsThatDifferInCountsOnlyAreGathered(t *testing.T) {
+	status := func(ready int32, state v1alpha1.MemberState, at time.Duration) *v1alpha1.MemberCacheStatus {
+		when := metav1.NewTime(noon.Add(at))
+		return &v1alpha1.MemberCacheStatus{State: state, ReadyReplicas: ready, ObservedAt: &when}
+	}
+	for _, c := range []struct {
+		name      string
+		old, next *v1alpha1.MemberCacheStatus
+		want      time.Duration
+	}{
+		{"a first report", &v1alpha1.MemberCacheStatus{}, status(1, v1alpha1.MemberProgressing, 0), 0},
+		{"one more pod, right after", status(1, v1alpha1.MemberProgressing, -300*time.Millisecond), status(2, v1alpha1.MemberProgressing, 0), countsPause - 300*time.Millisecond},
+		{"one more pod, later", status(1, v1alpha1.MemberProgressing, -time.Minute), status(2, v1alpha1.MemberProgressing, 0), 0},
+		{"another state, right after", status(1, v1alpha1.MemberProgressing, -300*time.Millisecond), status(2, v1alpha1.MemberReady, 0), 0},
+	} {
+		if got := hasty(c.old, c.next, noon); got != c.want {
+			t.Errorf("%s: wait %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestRepairsThatTheHubDidNotTakeAreReportedOnce(t *testing.T) {
+	var u unreported
+	key := types.NamespacedName{Namespace: "shop", Name: "sessions.a"}
+	u.put(key, []apply.Change{{Verb: apply.Update}, {Verb: apply.Repair}})
+	u.put(key, []apply.Change{{Verb: apply.Create, Deleted: true}})
+	if got := u.take(key); len(got) != 2 {
+		t.Errorf("%d changes, want the two repairs", len(got))
+	}
+	if got := u.take(key); len(got) != 0 {
+		t.Errorf("%d changes are reported twice", len(got))
+	}
+}
+
+func TestARepairTakesFromTheFirstEventOn(t *testing.T) {
+	var a arrivals
+	key := types.NamespacedName{Name: "x"}
+	a.note(key, noon)
+	a.note(key, noon.Add(time.Second))
+	if got := a.take(key, noon.Add(time.Minute)); !got.Equal(noon) {
+		t.Errorf("from %s", got)
+	}
+	if got := a.take(key, noon.Add(time.Minute)); !got.Equal(noon.Add(time.Minute)) {
+		t.Errorf("an event that was worked off counts again: from %s", got)
+	}
+}
+
+func TestEventsThatTellNothingNewAreLeftOut(t *testing.T) {
+	set := func(version string) *appsv1.StatefulSet {
+		return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
+	}
+	pod := func(version, waiting string, ready bool) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
+		state := corev1.ContainerStatus{Name: "memcached", Ready: ready}
+		if waiting != "" {
+			state.State.Waiting = &corev1.ContainerStateWaiting{Reason: waiting}
+		}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{state}
+		return p
+	}
+	for _, c := range []struct {
+		name        string
+		old, object any
+		want        bool
+	}{
+		{"a resync", set("1"), set("1"), true},
+		{"a changed child", set("1"), set("2"), false},
+		{"a pod that became ready: its StatefulSet tells", pod("1", "", false), pod("2", "", true), true},
+		{"a pod in trouble", pod("1", "", false), pod("2", "CrashLoopBackOff", false), false},
+		{"a pod out of trouble", pod("1", "CrashLoopBackOff", false), pod("2", "", true), false},
+	} {
+		if got := unchanged(c.old, c.object); got != c.want {
+			t.Errorf("%s: unchanged %t, want %t", c.name, got, c.want)
+		}
+	}
+}
+
+func TestAPodIsKeptWithoutItsSpec(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "shop", UID: "u", ResourceVersion: "1", Labels: map[string]string{"a": "b"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}}, Spec: corev1.PodSpec{NodeName: "n"},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "memcached"}}}}
+	got, err := stripPod(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := pod.DeepCopy()
+	want.Spec, want.ManagedFields = corev1.PodSpec{}, nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+}
