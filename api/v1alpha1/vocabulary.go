@@ -89,9 +89,10 @@ const (
 	LabelCacheCluster = "cache.reconcile-lab.io/cachecluster"
 	LabelCluster      = "cache.reconcile-lab.io/cluster"
 
-	// AnnotationOwner is hub UID of the CacheCluster that a child belongs to, so
-	// that two hubs, or two CacheClusters of the same name, are told apart.
-	AnnotationOwner = "cache.reconcile-lab.io/owner-uid"
+	// AnnotationOwner is the UID of the CacheCluster that a child belongs to and the
+	// name of the member, so that two hubs, two CacheClusters of the same name, and
+	// one cluster that is a member under two names are told apart.
+	AnnotationOwner = "cache.reconcile-lab.io/owner"
 	// AnnotationIntent is the hash of the intent that was applied.
 	AnnotationIntent = "cache.reconcile-lab.io/intent"
 

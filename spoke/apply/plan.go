@@ -101,8 +101,8 @@ type Memory interface {
 
 // Owner marks the children of one MemberCache.
 type Owner struct {
-	// UID of the CacheCluster on its hub.
-	UID string
+	// Mark that every child carries, see render.OwnerMark.
+	Mark string
 	// Inventory of the children that were applied before.
 	Inventory []v1alpha1.InventoryEntry
 }
@@ -191,7 +191,7 @@ func (o Owner) holds(key Key) bool {
 // somebody removed the mark, the inventory's UID does.
 func ownedBy(live metav1.Object, owner Owner) bool {
 	if mark, ok := live.GetAnnotations()[v1alpha1.AnnotationOwner]; ok {
-		return mark == owner.UID
+		return mark == owner.Mark
 	}
 	for _, e := range owner.Inventory {
 		if e.UID == live.GetUID() {
@@ -204,7 +204,7 @@ func ownedBy(live metav1.Object, owner Owner) bool {
 func refusal(key Key, live metav1.Object) *outcome.Failure {
 	whose := "it was not made by reconcile-lab"
 	if _, marked := live.GetAnnotations()[v1alpha1.AnnotationOwner]; marked {
-		whose = "it belongs to another CacheCluster or another hub (see its annotation " + v1alpha1.AnnotationOwner + ")"
+		whose = "it belongs to another CacheCluster or another hub, or this cluster is a member under another name too (see its annotation " + v1alpha1.AnnotationOwner + ")"
 	} else if managers := managersOf(live); managers != "" {
 		whose += "; its field managers are " + managers
 	}

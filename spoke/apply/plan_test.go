@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	owner     = Owner{UID: "owner"}
+	owner     = Owner{Mark: "owner/member-1"}
 	setKey    = Key{Kind: render.StatefulSetKind, Name: "sessions"}
 	budgetKey = Key{Kind: render.BudgetKind, Name: "sessions"}
 	clientKey = Key{Kind: render.ServiceKind, Name: "sessions-client"}
@@ -30,7 +30,7 @@ var (
 func desired(t *testing.T) []Desired {
 	t.Helper()
 	children, problems := render.Render(&v1alpha1.MemberCache{
-		ObjectMeta: metav1.ObjectMeta{Name: "sessions.member-1", Namespace: "shop", UID: types.UID(owner.UID)},
+		ObjectMeta: metav1.ObjectMeta{Name: "sessions.member-1", Namespace: "shop", UID: "owner"},
 		Spec:       v1alpha1.MemberCacheSpec{CacheCluster: "sessions", Cluster: "member-1"},
 	})
 	if len(problems) > 0 {
@@ -180,7 +180,7 @@ func TestPrunedIsWhatIsOursAndNotWanted(t *testing.T) {
 	live := liveOf(t, all)
 	service := &unstructured.Unstructured{}
 	service.SetUID("client-uid")
-	service.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: owner.UID})
+	service.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: owner.Mark})
 	foreign := service.DeepCopy()
 	foreign.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: "other"})
 	deleting := service.DeepCopy()
@@ -236,7 +236,7 @@ func TestTheOrderOfLiveObjectsDoesNotShow(t *testing.T) {
 		for _, name := range []string{"c", "a", "b"} {
 			u := &unstructured.Unstructured{}
 			u.SetUID(types.UID(name))
-			u.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: owner.UID})
+			u.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: owner.Mark})
 			live[Key{Kind: render.ServiceKind, Name: name}] = u
 		}
 		text := ""

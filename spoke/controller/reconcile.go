@@ -218,7 +218,7 @@ func (m *member) applier(s *snapshot) *apply.Applier {
 	return &apply.Applier{
 		Client: s.engaged.cluster.GetClient(), Recent: m.recent,
 		Namespace: s.cache.Namespace, CreateNamespace: s.cache.Spec.CreateNamespace,
-		Owner: apply.Owner{UID: render.OwnerUID(s.cache), Inventory: s.cache.Status.Inventory},
+		Owner: apply.Owner{Mark: render.OwnerMark(s.cache), Inventory: s.cache.Status.Inventory},
 		Now:   m.Clock.Now, Since: s.arrived,
 	}
 }

@@ -44,7 +44,7 @@ type input struct {
 func newInput(mc *v1alpha1.MemberCache) input {
 	t := mc.Spec.Template
 	in := input{
-		name: mc.Spec.CacheCluster, namespace: mc.Namespace, owner: OwnerUID(mc), cluster: mc.Spec.Cluster,
+		name: mc.Spec.CacheCluster, namespace: mc.Namespace, owner: OwnerMark(mc), cluster: mc.Spec.Cluster,
 		image:     t.Image,
 		replicas:  valueOr(t.Replicas, defaultReplicas),
 		memoryMiB: MemoryMiB(&t),

@@ -54,13 +54,16 @@ func Render(mc *v1alpha1.MemberCache) ([]Child, []Problem) {
 	return children, nil
 }
 
-// OwnerUID of the CacheCluster that a MemberCache belongs to; it marks every
-// child, so that a namesake of another hub or another life is told apart.
-func OwnerUID(mc *v1alpha1.MemberCache) string {
+// OwnerMark is carried by every child of a MemberCache: the UID of its
+// CacheCluster, so that a namesake of another hub or another life is told apart,
+// and the member, so that a cluster which is a member under two names is not
+// fought over by both.
+func OwnerMark(mc *v1alpha1.MemberCache) string {
+	uid := mc.UID
 	if owner := metav1.GetControllerOf(mc); owner != nil {
-		return string(owner.UID)
+		uid = owner.UID
 	}
-	return string(mc.UID)
+	return string(uid) + "/" + mc.Spec.Cluster
 }
 
 // seal turns an apply configuration into an intent that carries its own hash.

@@ -194,7 +194,7 @@ func TestServicesComeBeforeTheStatefulSetThatNeedsThem(t *testing.T) {
 
 func TestChildrenAreMarkedWithTheirOwnerAndTheirOwnHash(t *testing.T) {
 	for _, c := range render(t, memberCache("sessions", everything())) {
-		if got := c.Intent.GetAnnotations()[v1alpha1.AnnotationOwner]; got != "uid-of-the-cachecluster" {
+		if got := c.Intent.GetAnnotations()[v1alpha1.AnnotationOwner]; got != "uid-of-the-cachecluster/member-1" {
 			t.Errorf("%s: owner %q", c.Intent.GetKind(), got)
 		}
 		if got := c.Intent.GetAnnotations()[v1alpha1.AnnotationIntent]; got != c.Hash || got == "" {
@@ -211,8 +211,16 @@ func TestChildrenAreMarkedWithTheirOwnerAndTheirOwnHash(t *testing.T) {
 func TestAMemberCacheWithoutOwnerMarksItsChildrenWithItsOwnUID(t *testing.T) {
 	mc := memberCache("sessions", v1alpha1.CacheTemplate{})
 	mc.OwnerReferences = nil
-	if got := OwnerUID(mc); got != "uid-of-the-membercache" {
+	if got := OwnerMark(mc); got != "uid-of-the-membercache/member-1" {
 		t.Errorf("owner %q", got)
+	}
+}
+
+func TestOneClusterUnderTwoNamesGetsTwoMarks(t *testing.T) {
+	one, two := memberCache("sessions", v1alpha1.CacheTemplate{}), memberCache("sessions", v1alpha1.CacheTemplate{})
+	two.Spec.Cluster = "twin"
+	if OwnerMark(one) == OwnerMark(two) {
+		t.Errorf("both are %q: each would take the other's children for its own, for ever", OwnerMark(one))
 	}
 }
 
