@@ -65,10 +65,11 @@ func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ct
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	result := m.work(ctx, snapshot)
+	observeRepairs(m.name, result.report.Changes)
 	if result.unknown {
+		m.unreported.put(request.NamespacedName, result.report.Changes)
 		return ctrl.Result{}, nil
 	}
-	observeRepairs(m.name, result.report.Changes)
 	result.report.Changes = append(m.unreported.take(request.NamespacedName), result.report.Changes...)
 	next := m.next(request, &result)
 	later, err := m.write(ctx, snapshot, &result, m.backoff.NumRequeues(request))
@@ -136,17 +137,34 @@ func (m *member) remedy(reason string) string {
 	}
 }
 
-func (m *member) readChildren(ctx context.Context, s *snapshot) error {
+func (m *member) readChildren(ctx context.Context, s *snapshot) (err error) {
 	reader := s.engaged.cluster.GetCache()
-	ours := []client.ListOption{client.InNamespace(s.cache.Namespace), client.MatchingLabels{v1alpha1.LabelCacheCluster: s.cache.Spec.CacheCluster}}
-	s.live = apply.Live{}
+	if s.live, err = m.children(ctx, reader, s.cache); err != nil {
+		return fmt.Errorf("list children in %s: %w", m.name, err)
+	}
+	var pods corev1.PodList
+	if err := reader.List(ctx, &pods, carried(s.cache)...); err != nil {
+		return fmt.Errorf("list pods in %s: %w", m.name, err)
+	}
+	s.pods = pods.Items
+	return nil
+}
+
+// carried selects what carries the label of a MemberCache's cache.
+func carried(mc *v1alpha1.MemberCache) []client.ListOption {
+	return []client.ListOption{client.InNamespace(mc.Namespace), client.MatchingLabels{v1alpha1.LabelCacheCluster: mc.Spec.CacheCluster}}
+}
+
+// children are what the reader shows, or what was written since.
+func (m *member) children(ctx context.Context, reader client.Reader, mc *v1alpha1.MemberCache) (apply.Live, error) {
+	live := apply.Live{}
 	for _, kind := range render.Kinds {
 		list, err := newList(kind)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err := reader.List(ctx, list, ours...); err != nil {
-			return fmt.Errorf("list %s of %s: %w", kind.Kind, m.name, err)
+		if err := reader.List(ctx, list, carried(mc)...); err != nil {
+			return nil, fmt.Errorf("%s: %w", kind.Kind, err)
 		}
 		err = meta.EachListItem(list, func(item runtime.Object) error {
 			object, err := meta.Accessor(item)
@@ -154,19 +172,14 @@ func (m *member) readChildren(ctx context.Context, s *snapshot) error {
 				return err
 			}
 			key := apply.Key{Kind: kind, Name: object.GetName()}
-			s.live[key] = m.recent.Newer(key, s.cache.Namespace, object)
+			live[key] = m.recent.Newer(key, mc.Namespace, object)
 			return nil
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	var pods corev1.PodList
-	if err := reader.List(ctx, &pods, ours...); err != nil {
-		return fmt.Errorf("list pods of %s: %w", m.name, err)
-	}
-	s.pods = pods.Items
-	return nil
+	return live, nil
 }
 
 func newList(kind schema.GroupVersionKind) (client.ObjectList, error) {
@@ -183,9 +196,8 @@ func newList(kind schema.GroupVersionKind) (client.ObjectList, error) {
 	return list, nil
 }
 
-// work plans, applies and observes.
+// work does what there is to do in the member, as far as it is connected.
 func (m *member) work(ctx context.Context, s *snapshot) result {
-	deleting := s.cache.DeletionTimestamp != nil
 	switch {
 	case s.engaged == nil && s.away == nil:
 		return result{unknown: true}
@@ -196,12 +208,18 @@ func (m *member) work(ctx context.Context, s *snapshot) result {
 	defer cancel()
 	defer context.AfterFunc(s.engaged.context, cancel)()
 
+	r := m.converge(ctx, s)
+	// Whoever ends an engagement, such as for a new credential, cuts off what is under
+	// way. That says nothing about the member, and all is asked for again.
+	r.unknown = s.engaged.context.Err() != nil && r.failure != nil && r.failure.Class == v1alpha1.ClassUnreachable
+	return r
+}
+
+// converge plans, applies and observes, or removes.
+func (m *member) converge(ctx context.Context, s *snapshot) result {
 	applier := m.applier(s)
-	if deleting {
-		left, failures := applier.Remove(ctx, apply.Targets(s.live, applier.Owner))
-		r := result{left: left, report: apply.Report{Failures: failures, Inventory: s.cache.Status.Inventory}}
-		r.failure = r.report.Worst()
-		return r
+	if s.cache.DeletionTimestamp != nil {
+		return m.remove(ctx, s, applier)
 	}
 	desired, problems, err := m.memo.desire(m.Typer, s.cache)
 	if err != nil {
@@ -212,6 +230,21 @@ func (m *member) work(ctx context.Context, s *snapshot) result {
 	}
 	report := applier.Apply(ctx, apply.Decide(desired, s.live, applier.Owner, m.recent))
 	return result{report: report, failure: report.Worst(), observation: m.observe(s)}
+}
+
+// remove deletes the children that the API server itself shows: the cache may not
+// have yet what was applied just before the deletion, and nobody looks for a child
+// again once its MemberCache is gone.
+func (m *member) remove(ctx context.Context, s *snapshot, applier *apply.Applier) result {
+	r := result{report: apply.Report{Inventory: s.cache.Status.Inventory}}
+	live, err := m.children(ctx, s.engaged.cluster.GetAPIReader(), s.cache)
+	if err != nil {
+		r.failure = outcome.Of(err, "list", "the children")
+		return r
+	}
+	r.left, r.report.Failures = applier.Remove(ctx, apply.Targets(live, applier.Owner))
+	r.failure = r.report.Worst()
+	return r
 }
 
 func (m *member) applier(s *snapshot) *apply.Applier {

@@ -1,0 +1,135 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/render"
+)
+
+// lagging is a member whose cache shows nothing yet of what its API server holds.
+type lagging struct {
+	cluster.Cluster
+	api client.Client
+}
+
+func (l lagging) GetClient() client.Client    { return l.api }
+func (l lagging) GetAPIReader() client.Reader { return l.api }
+func (l lagging) GetCache() cache.Cache {
+	return emptyCache{reader: fake.NewClientBuilder().WithScheme(memberScheme).Build()}
+}
+
+type emptyCache struct {
+	cache.Cache
+	reader client.Reader
+}
+
+func (e emptyCache) List(ctx context.Context, list client.ObjectList, o ...client.ListOption) error {
+	return e.reader.List(ctx, list, o...)
+}
+
+func memberCache() *v1alpha1.MemberCache {
+	return &v1alpha1.MemberCache{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions.member-1", UID: "owner"},
+		Spec:       v1alpha1.MemberCacheSpec{CacheCluster: "sessions", Cluster: "member-1", Revision: "r1"},
+	}
+}
+
+// worked is what came of one MemberCache while the engagement lasts.
+func worked(t *testing.T, engagedFor context.Context, api client.Client, mc *v1alpha1.MemberCache) result {
+	t.Helper()
+	c := New(Options{Typer: applyconfigurations.NewTypeConverter(memberScheme), Clock: clock.RealClock{}})
+	c.context = t.Context()
+	m := newMember(c, "member-1")
+	defer m.stop()
+	s := &snapshot{now: time.Now(), cache: mc, engaged: &engagement{context: engagedFor, cluster: lagging{api: api}}}
+	if err := m.readChildren(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	return m.work(t.Context(), s)
+}
+
+func deleted(mc *v1alpha1.MemberCache) *v1alpha1.MemberCache {
+	now := metav1.Now()
+	mc.DeletionTimestamp, mc.Finalizers = &now, []string{v1alpha1.Finalizer}
+	return mc
+}
+
+// childOf is the StatefulSet of a MemberCache, marked as ours.
+func childOf(t *testing.T, mc *v1alpha1.MemberCache) *appsv1.StatefulSet {
+	t.Helper()
+	children, problems := render.Render(mc)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	for _, child := range children {
+		if child.Intent.GetKind() == render.StatefulSetKind.Kind {
+			return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: child.Intent.GetName(), UID: "set",
+				Labels: child.Intent.GetLabels(), Annotations: child.Intent.GetAnnotations()}}
+		}
+	}
+	t.Fatal("no StatefulSet")
+	return nil
+}
+
+func TestAChildThatTheCacheDoesNotShowYetIsRemovedToo(t *testing.T) {
+	mc := memberCache()
+	child := childOf(t, mc)
+	api := fake.NewClientBuilder().WithScheme(memberScheme).WithObjects(child).Build()
+
+	r := worked(t, t.Context(), api, deleted(mc))
+
+	err := api.Get(t.Context(), client.ObjectKeyFromObject(child), &appsv1.StatefulSet{})
+	if !apierrors.IsNotFound(err) && len(r.left) == 0 && r.failure == nil {
+		t.Fatal("the StatefulSet is still there, and its MemberCache would be let go")
+	}
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("the StatefulSet: %v; left %v, failure %v", err, r.left, r.failure)
+	}
+}
+
+func TestAMemberCacheIsKeptWhileItsChildrenCannotBeListed(t *testing.T) {
+	api := fake.NewClientBuilder().WithScheme(memberScheme).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return apierrors.NewForbidden(corev1.Resource("services"), "", errors.New("the right was taken away"))
+		},
+	}).Build()
+
+	r := worked(t, t.Context(), api, deleted(memberCache()))
+
+	if r.failure == nil || r.failure.Reason != v1alpha1.ReasonForbidden {
+		t.Errorf("failure %v, want one with reason %s: nobody knows what is left", r.failure, v1alpha1.ReasonForbidden)
+	}
+}
+
+func TestAnEngagementThatEndsMeanwhileSaysNothingAboutTheMember(t *testing.T) {
+	engaged, end := context.WithCancel(t.Context())
+	api := fake.NewClientBuilder().WithScheme(memberScheme).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+			end()
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	}).Build()
+
+	r := worked(t, engaged, api, memberCache())
+
+	if !r.unknown {
+		t.Errorf("failure %v would be shown, of a connection that was closed on purpose", r.failure)
+	}
+}
