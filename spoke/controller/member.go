@@ -22,6 +22,7 @@ import (
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
+	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[mcreconcile.Request]
@@ -239,22 +240,7 @@ func unchanged(old, object any) bool {
 	}
 	oldPod, ok1 := old.(*corev1.Pod)
 	newPod, ok2 := object.(*corev1.Pod)
-	return ok1 && ok2 && podTrouble(oldPod) == podTrouble(newPod)
-}
-
-func podTrouble(pod *corev1.Pod) string {
-	text := ""
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.State.Waiting != nil {
-			text += c.Name + "=" + c.State.Waiting.Reason + ";"
-		}
-	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled {
-			text += string(c.Status) + c.Reason + c.Message
-		}
-	}
-	return text
+	return ok1 && ok2 && observe.Trouble(oldPod) == observe.Trouble(newPod)
 }
 
 // jittered spreads d by a fifth to either side, so that members and caches that

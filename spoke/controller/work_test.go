@@ -133,3 +133,15 @@ func TestAnEngagementThatEndsMeanwhileSaysNothingAboutTheMember(t *testing.T) {
 		t.Errorf("failure %v would be shown, of a connection that was closed on purpose", r.failure)
 	}
 }
+
+func TestThatAnotherSecretIsMissingIsNews(t *testing.T) {
+	waiting := func(version, message string) *corev1.Pod {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "memcached", State: corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: message}}}}
+		return pod
+	}
+	if unchanged(waiting("1", `secret "x" not found`), waiting("2", `secret "y" not found`)) {
+		t.Error("the status would go on naming the Secret that is there by now")
+	}
+}

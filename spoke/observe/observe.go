@@ -2,7 +2,6 @@ package observe
 
 import (
 	"fmt"
-	"sort"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,7 +36,7 @@ func Observe(set *appsv1.StatefulSet, pods []corev1.Pod) Observation {
 		}
 		return seen.progressing(v1alpha1.ReasonRollingOut, "the member has not worked off the latest change yet")
 	}
-	if trouble, found := worst(set.Namespace, pods); found && seen.ReadyReplicas < wanted {
+	if trouble := worst(pods); trouble.Reason != "" && seen.ReadyReplicas < wanted {
 		seen.State, seen.Outcome = v1alpha1.MemberDegraded, trouble
 		return seen
 	}
@@ -71,64 +70,4 @@ func (o Observation) progressing(reason, message string) Observation {
 	o.State = v1alpha1.MemberProgressing
 	o.Outcome = v1alpha1.Outcome{Reason: reason, Message: message}
 	return o
-}
-
-// trouble of one pod, worse ones first.
-type trouble struct {
-	rank    int
-	outcome v1alpha1.Outcome
-}
-
-// worst is the worst thing that keeps a pod from being ready; among equals that
-// of the first pod by name, so that the same state gives the same bytes.
-func worst(namespace string, pods []corev1.Pod) (v1alpha1.Outcome, bool) {
-	sorted := append([]corev1.Pod(nil), pods...)
-	sort.Slice(sorted, func(i, j int) bool { return sorted[i].Name < sorted[j].Name })
-	var found *trouble
-	for i := range sorted {
-		if t := troubleOf(&sorted[i], namespace); t != nil && (found == nil || t.rank < found.rank) {
-			found = t
-		}
-	}
-	if found == nil {
-		return v1alpha1.Outcome{}, false
-	}
-	return found.outcome, true
-}
-
-func troubleOf(pod *corev1.Pod, namespace string) *trouble {
-	for _, c := range pod.Status.ContainerStatuses {
-		if t := waiting(pod, &c, namespace); t != nil {
-			return t
-		}
-	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return &trouble{3, v1alpha1.Outcome{Reason: v1alpha1.ReasonPodsUnschedulable,
-				Message: fmt.Sprintf("pod %s fits on no node: %s", pod.Name, c.Message),
-				Hint:    "add nodes to the member, or lower memory, resources or replicas for it with an override"}}
-		}
-	}
-	return nil
-}
-
-func waiting(pod *corev1.Pod, c *corev1.ContainerStatus, namespace string) *trouble {
-	if c.State.Waiting == nil {
-		return nil
-	}
-	switch c.State.Waiting.Reason {
-	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull":
-		return &trouble{0, v1alpha1.Outcome{Reason: v1alpha1.ReasonImagePullFailing,
-			Message: fmt.Sprintf("pod %s: cannot pull %q", pod.Name, c.Image),
-			Hint:    "check spec.image and spec.version, and that the member can reach the registry"}}
-	case "CrashLoopBackOff", "RunContainerError", "CreateContainerError":
-		return &trouble{1, v1alpha1.Outcome{Reason: v1alpha1.ReasonPodsCrashing,
-			Message: fmt.Sprintf("pod %s: container %s keeps failing", pod.Name, c.Name),
-			Hint:    fmt.Sprintf("read its log in the member: kubectl logs -n %s %s -c %s --previous", namespace, pod.Name, c.Name)}}
-	case "CreateContainerConfigError":
-		return &trouble{2, v1alpha1.Outcome{Reason: v1alpha1.ReasonConfigMissing,
-			Message: fmt.Sprintf("pod %s: container %s cannot be set up: %s", pod.Name, c.Name, c.State.Waiting.Message),
-			Hint:    "create what the message names in the member, or correct spec.pod"}}
-	}
-	return nil
 }
