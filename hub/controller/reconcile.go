@@ -59,7 +59,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("hub").
 		For(&v1alpha1.CacheCluster{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&v1alpha1.MemberCache{}, gathered(mgr)).
+		Watches(&v1alpha1.MemberCache{}, gathered()).
 		Watches(&clusterinventory.ClusterProfile{}, handler.EnqueueRequestsFromMapFunc(r.everyCache),
 			builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{}, predicate.GenerationChangedPredicate{}))).
 		WithOptions(crcontroller.Options{MaxConcurrentReconciles: 8, ReconciliationTimeout: deadline}).
