@@ -15,10 +15,12 @@ const EngineMemcached Engine = "Memcached"
 // CacheTemplate describes the cache as it runs in one member cluster.
 //
 // Limits on memory and item size are memcached's own: it refuses to start with
-// an item size below 1 KiB, above 1 GiB or above half of its memory.
+// an item size below 1 KiB, above 1 GiB, above half of its memory, or that is no
+// multiple of slab_chunk_max, which is 512 KiB where extended does not set it.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.memcached) || !has(self.memcached.maxItemSize) || !has(self.memory) || !isQuantity(string(self.memory)) || !isQuantity(string(self.memcached.maxItemSize)) || quantity(string(self.memory)).compareTo(quantity(string(self.memcached.maxItemSize)).add(quantity(string(self.memcached.maxItemSize)))) >= 0",message="memcached.maxItemSize may be at most half of memory: lower maxItemSize or raise memory",fieldPath=".memcached.maxItemSize"
 // +kubebuilder:validation:XValidation:rule="!has(self.memcached) || !has(self.memcached.maxItemSize) || !isQuantity(string(self.memcached.maxItemSize)) || (quantity(string(self.memcached.maxItemSize)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self.memcached.maxItemSize)).compareTo(quantity('1Gi')) <= 0)",message="maxItemSize must be between 1Ki and 1Gi; did you leave out the unit (1Mi)?",fieldPath=".memcached.maxItemSize"
+// +kubebuilder:validation:XValidation:rule="!has(self.memcached) || !has(self.memcached.maxItemSize) || !isQuantity(string(self.memcached.maxItemSize)) || (has(self.memcached.extended) && self.memcached.extended.exists(e, e.contains('slab_chunk_max='))) || !quantity(string(self.memcached.maxItemSize)).isInteger() || quantity(string(self.memcached.maxItemSize)).asInteger() % 524288 == 0",message="maxItemSize must be a multiple of 512Ki, or memcached refuses to start: round it up (512Ki, 1Mi, 1536Ki), or set slab_chunk_max in extended",fieldPath=".memcached.maxItemSize"
 type CacheTemplate struct {
 	// Engine is the cache server.
 	// +kubebuilder:default=Memcached
@@ -78,7 +80,8 @@ type CacheTemplate struct {
 
 // MemcachedSpec sets memcached's command line.
 type MemcachedSpec struct {
-	// MaxItemSize is the largest item that can be stored (-I). 1Mi if left out.
+	// MaxItemSize is the largest item that can be stored (-I), a multiple of 512Ki
+	// unless extended sets slab_chunk_max. 1Mi if left out.
 	// +optional
 	MaxItemSize *resource.Quantity `json:"maxItemSize,omitempty"`
 

@@ -2,7 +2,9 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"sort"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -19,12 +21,15 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s: %q: %s", p.Field, p.Value, p.Fix)
 }
 
-// memcached's own limits, see its memcached.c: -I between 1 KiB and 1 GiB and at
-// most half of -m. Below 8 MiB its first slabs do not fit.
+// memcached's own limits, see its memcached.c: -I between 1 KiB and 1 GiB, at most
+// half of -m, and a multiple of slab_chunk_max. Below 8 MiB its first slabs do
+// not fit.
 const (
 	minMemory   = 8 << 20
 	minItemSize = 1 << 10
 	maxItemSize = 1 << 30
+	// slabChunk is slab_chunk_max where nobody sets it.
+	slabChunk = 512 << 10
 )
 
 // Check finds what no member could run. Admission refuses most of it in a
@@ -44,7 +49,7 @@ func Check(t *v1alpha1.CacheTemplate) []Problem {
 		add("memory", memory.String(), "use at least 8Mi")
 	}
 	if t.Memcached != nil && t.Memcached.MaxItemSize != nil {
-		checkItemSize(*t.Memcached.MaxItemSize, memory, add)
+		checkItemSize(t.Memcached, memory, add)
 	}
 	if t.Pod != nil {
 		for _, label := range ownLabels() {
@@ -59,13 +64,20 @@ func Check(t *v1alpha1.CacheTemplate) []Problem {
 	return problems
 }
 
-func checkItemSize(item, memory resource.Quantity, add func(field, value, fix string)) {
+func checkItemSize(m *v1alpha1.MemcachedSpec, memory resource.Quantity, add func(field, value, fix string)) {
+	item := *m.MaxItemSize
 	switch {
 	case item.Value() < minItemSize || item.Value() > maxItemSize:
 		add("memcached.maxItemSize", item.String(), "use between 1Ki and 1Gi")
-	case item.Value()*2 > memory.Value():
+	case item.Value()*2 > memory.Value()>>20<<20:
 		add("memcached.maxItemSize", item.String(), "use at most half of memory, which is "+memory.String()+" here")
+	case item.Value()%slabChunk != 0 && !setsSlabChunk(m):
+		add("memcached.maxItemSize", item.String(), "use a multiple of 512Ki, or set slab_chunk_max in memcached.extended")
 	}
+}
+
+func setsSlabChunk(m *v1alpha1.MemcachedSpec) bool {
+	return slices.ContainsFunc(m.Extended, func(e string) bool { return strings.Contains(e, "slab_chunk_max=") })
 }
 
 // checkResources finds a container that the kernel would kill once its cache is full, and requests that no API server accepts.

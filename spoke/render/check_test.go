@@ -44,6 +44,21 @@ func TestWhatNoMemberCouldRunIsNamedWithFieldValueAndFix(t *testing.T) {
 			[]string{`memcached.maxItemSize: "1": use between 1Ki and 1Gi`}},
 		{"items above 1Gi", "memcached refuses to start", v1alpha1.CacheTemplate{Memory: quantity("8Gi"), Memcached: item("2Gi")},
 			[]string{`memcached.maxItemSize: "2Gi": use between 1Ki and 1Gi`}},
+		{"items below memcached's chunks", "memcached refuses to start", v1alpha1.CacheTemplate{Memcached: item("100Ki")},
+			[]string{`memcached.maxItemSize: "100Ki": use a multiple of 512Ki, or set slab_chunk_max in memcached.extended`}},
+		{"items that are no multiple of memcached's chunks", "memcached refuses to start", v1alpha1.CacheTemplate{Memcached: item("1280Ki")},
+			[]string{`memcached.maxItemSize: "1280Ki": use a multiple of 512Ki, or set slab_chunk_max in memcached.extended`}},
+		{"items of three chunks", "a multiple is allowed", v1alpha1.CacheTemplate{Memcached: item("1.5Mi")}, nil},
+		{"chunks of another size", "the user knows them better", v1alpha1.CacheTemplate{Memcached: func() *v1alpha1.MemcachedSpec {
+			m := item("100Ki")
+			m.Extended = []string{"modern", "slab_chunk_max=16"}
+			return m
+		}()}, nil},
+		{"items above half of memory in whole MiB", "memcached gets whole MiB", v1alpha1.CacheTemplate{Memory: quantity("9728Ki"), Memcached: func() *v1alpha1.MemcachedSpec {
+			m := item("4864Ki")
+			m.Extended = []string{"slab_chunk_max=64"}
+			return m
+		}()}, []string{`memcached.maxItemSize: "4864Ki": use at most half of memory, which is 9728Ki here`}},
 		{"items above the half of the default memory", "what is left out counts with its default", v1alpha1.CacheTemplate{Memcached: item("40Mi")},
 			[]string{`memcached.maxItemSize: "40Mi": use at most half of memory, which is 64Mi here`}},
 		{"a label of ours on the pods", "the selector and drift rest on it",

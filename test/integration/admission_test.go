@@ -52,6 +52,8 @@ func TestBadInputIsRefusedAtAdmissionWithItsFix(t *testing.T) {
 		{"memory far above", "sessions", "memory: 5Ti" + everywhere, []string{"spec.memory", "at most 4Ti"}},
 		{"items above half of memory", "sessions", "memory: 64Mi\nmemcached: {maxItemSize: 33Mi}" + everywhere, []string{"spec.memcached.maxItemSize", "at most half of memory"}},
 		{"items without a unit", "sessions", "memcached: {maxItemSize: 1}" + everywhere, []string{"spec.memcached.maxItemSize", "between 1Ki and 1Gi"}},
+		{"items below memcached's chunks", "sessions", "memcached: {maxItemSize: 100Ki}" + everywhere, []string{"spec.memcached.maxItemSize", "a multiple of 512Ki"}},
+		{"items that are no multiple of chunks", "sessions", "memcached: {maxItemSize: 1280Ki}" + everywhere, []string{"spec.memcached.maxItemSize", "a multiple of 512Ki"}},
 		{"a name too long for its children", strings.Repeat("a", 53), "placement: {clusterSelector: {}}", []string{"at most 52 characters"}},
 		{"a name that begins with a digit", "1sessions", "placement: {clusterSelector: {}}", []string{"must begin with a letter"}},
 		{"a name with a dot", "a.b", "placement: {clusterSelector: {}}", []string{"must begin with a letter and hold only"}},
@@ -89,6 +91,8 @@ func TestTheLimitsThemselvesAreAccepted(t *testing.T) {
 		"the least memory":              {"sessions", "memory: 8Mi\nplacement: {clusterSelector: {}}"},
 		"memory in bytes":               {"sessions", "memory: 67108864\nplacement: {clusterSelector: {}}"},
 		"items of half of memory":       {"sessions", "memory: 64Mi\nmemcached: {maxItemSize: 32Mi}\nplacement: {clusterSelector: {}}"},
+		"items of three chunks":         {"sessions", "memcached: {maxItemSize: 1.5Mi}\nplacement: {clusterSelector: {}}"},
+		"items of chunks of one's own":  {"sessions", "memcached: {maxItemSize: 100Ki, extended: [slab_chunk_max=16]}\nplacement: {clusterSelector: {}}"},
 		"arguments that no field sets":  {"sessions", "memcached: {args: ['-u', '11211', '-v', '--max-reqs-per-event=5']}\nplacement: {clusterSelector: {}}"},
 		"members by name and by labels": {"sessions", "placement: {clusters: [a], clusterSelector: {matchLabels: {tier: lab}}}"},
 	} {
