@@ -12,9 +12,9 @@ import (
 
 // count of the placed members by state, and the first few that need attention.
 type count struct {
-	placed, removing int
-	by               map[v1alpha1.MemberState]int
-	attention        []string
+	placed    int
+	by        map[v1alpha1.MemberState]int
+	attention []string
 	// leaving are members that are not placed any more and not yet known to be
 	// rid of the children.
 	leaving []string
@@ -27,20 +27,19 @@ func tally(members []Member, entries []v1alpha1.ClusterStatus) count {
 	c := count{by: map[v1alpha1.MemberState]int{}}
 	for i := range entries {
 		if !members[i].Placed {
-			c.removing++
-			c.leaving = append(c.leaving, entries[i].Name+": "+firstLine(entries[i].Outcome))
+			c.leaving = append(c.leaving, entries[i].Name+": "+gist(entries[i].Outcome))
 			continue
 		}
 		c.placed++
 		c.by[entries[i].State]++
 		if entries[i].State != v1alpha1.MemberReady {
-			c.attention = append(c.attention, entries[i].Name+": "+firstLine(entries[i].Outcome))
+			c.attention = append(c.attention, entries[i].Name+": "+gist(entries[i].Outcome))
 		}
 	}
 	return c
 }
 
-func firstLine(o v1alpha1.Outcome) string {
+func gist(o v1alpha1.Outcome) string {
 	if o.Message == "" {
 		return o.Reason
 	}
@@ -53,6 +52,18 @@ func (c *count) message() string {
 		text += "; " + few(c.attention)
 	}
 	return text
+}
+
+// motion says what moves: members that change, and members that are left.
+func (c *count) motion() string {
+	var parts []string
+	if n := c.by[v1alpha1.MemberProgressing]; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d members are changing", n))
+	}
+	if len(c.leaving) > 0 {
+		parts = append(parts, "removing from "+few(c.leaving))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // few names the first of a list and counts the rest.
@@ -88,15 +99,12 @@ func judge(status *v1alpha1.CacheClusterStatus, in Input, c count) {
 	}
 	put(v1alpha1.ConditionReady, ready, readyReason, message)
 
-	moving := in.Deleting || c.removing > 0 || c.by[v1alpha1.MemberProgressing] > 0
+	moving := in.Deleting || len(c.leaving) > 0 || c.by[v1alpha1.MemberProgressing] > 0
 	reason, text := v1alpha1.ReasonMembersSettled, "no member is changing"
 	if in.Deleting {
 		reason, text = v1alpha1.ReasonDeleting, message
 	} else if moving {
-		reason, text = v1alpha1.ReasonMembersProgressing, fmt.Sprintf("%d members are changing", c.by[v1alpha1.MemberProgressing])
-		if c.removing > 0 {
-			text += "; removing from " + few(c.leaving)
-		}
+		reason, text = v1alpha1.ReasonMembersProgressing, c.motion()
 	}
 	put(v1alpha1.ConditionProgressing, boolean(moving), reason, text)
 	only(v1alpha1.ConditionReconciling, moving, reason, text)

@@ -53,7 +53,7 @@ func Summarize(old *v1alpha1.CacheClusterStatus, in Input) v1alpha1.CacheCluster
 	status.Clusters = nil
 	status.Replicas, status.ReadyReplicas = 0, 0
 
-	slices.SortFunc(in.Members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+	in.Members = slices.SortedFunc(slices.Values(in.Members), func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	placed, ready := 0, 0
 	for i := range in.Members {
 		entry := clusterStatus(&in.Members[i], previous(old, in.Members[i].Name), in.Now)
