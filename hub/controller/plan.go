@@ -2,7 +2,8 @@ package controller
 
 import (
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,9 +42,13 @@ func decide(s *snapshot) plan {
 		Revision: override.Revision(&cc.Spec.CacheTemplate),
 		Selector: fmt.Sprintf("%s=%s", v1alpha1.LabelCacheCluster, cc.Name),
 	}}
-	existing := map[string]*v1alpha1.MemberCache{}
+	ours, others := map[string]*v1alpha1.MemberCache{}, map[string]*v1alpha1.MemberCache{}
 	for i := range s.caches {
-		existing[s.caches[i].Name] = &s.caches[i]
+		if mc := &s.caches[i]; metav1.IsControlledBy(mc, cc) {
+			ours[mc.Name] = mc
+		} else {
+			others[mc.Name] = mc
+		}
 	}
 	decision := placement.Decision{}
 	if !p.verdict.Deleting {
@@ -51,29 +56,26 @@ func decide(s *snapshot) plan {
 		p.verdict.PlacementProblem = decision.Problem
 	}
 	if decision.Problem != "" {
-		for _, name := range sortedKeys(existing) {
-			mc := existing[name]
-			if !metav1.IsControlledBy(mc, cc) {
-				continue
-			}
+		for _, name := range slices.Sorted(maps.Keys(ours)) {
+			mc := ours[name]
 			p.verdict.Members = append(p.verdict.Members, verdict.Member{Name: mc.Spec.Cluster, Placed: true,
 				Replicas: replicas(&mc.Spec.Template), Revision: mc.Spec.Revision, Cache: mc})
 		}
 		return p
 	}
 	for _, missing := range decision.Missing {
-		name := MemberCacheName(cc.Name, missing.Name)
+		name := memberCacheName(cc.Name, missing.Name)
 		p.verdict.Members = append(p.verdict.Members, verdict.Member{Name: missing.Name, Placed: true,
-			Cache: existing[name], Problem: unknownMember(missing)})
-		delete(existing, name)
+			Cache: ours[name], Problem: unknownMember(missing)})
+		delete(ours, name)
 	}
 	for _, member := range decision.Chosen {
-		name := MemberCacheName(cc.Name, member.Name)
-		p.place(cc, member, existing[name])
-		delete(existing, name)
+		name := memberCacheName(cc.Name, member.Name)
+		p.place(cc, member, ours[name], others[name])
+		delete(ours, name)
 	}
-	for _, name := range sortedKeys(existing) {
-		p.unplace(cc, existing[name])
+	for _, name := range slices.Sorted(maps.Keys(ours)) {
+		p.unplace(ours[name])
 	}
 	if !p.verdict.Deleting && len(decision.Chosen)+len(decision.Missing) == 0 {
 		p.verdict.NothingMatches = nothingMatches(cc.Spec.Placement, s.members)
@@ -91,19 +93,19 @@ func (p *plan) entry(member string) *verdict.Member {
 	return nil
 }
 
-// place plans one chosen member.
-func (p *plan) place(cc *v1alpha1.CacheCluster, member placement.Member, existing *v1alpha1.MemberCache) {
+// place plans one chosen member: existing is its MemberCache, other one of that
+// name which is not ours; either may be nil.
+func (p *plan) place(cc *v1alpha1.CacheCluster, member placement.Member, existing, other *v1alpha1.MemberCache) {
 	template, problems := override.Apply(cc.Spec.CacheTemplate, cc.Spec.Overrides, member)
 	entry := verdict.Member{Name: member.Name, Placed: true, Replicas: replicas(&template), Revision: override.Revision(&template), Cache: existing}
 	switch {
 	case len(problems) > 0:
 		entry.Problem = &v1alpha1.Outcome{Class: v1alpha1.ClassInvalid, Reason: v1alpha1.ReasonInvalidSpec,
 			Message: strings.Join(problems, "; "), Hint: "correct the field; nothing was changed in the member"}
+	case other != nil:
+		entry.Problem = nameConflict(other)
 	case existing == nil:
 		p.create = append(p.create, desired(cc, member.Name, template, entry.Revision))
-	case !metav1.IsControlledBy(existing, cc):
-		entry.Cache = nil
-		entry.Problem = nameConflict(existing)
 	case existing.DeletionTimestamp == nil:
 		if updated := revised(existing, desired(cc, member.Name, template, entry.Revision)); updated != nil {
 			p.update = append(p.update, updated)
@@ -112,17 +114,13 @@ func (p *plan) place(cc *v1alpha1.CacheCluster, member placement.Member, existin
 	p.verdict.Members = append(p.verdict.Members, entry)
 }
 
-// unplace plans a MemberCache that is not wanted any more. One that belongs to
-// somebody else is none of ours.
-func (p *plan) unplace(cc *v1alpha1.CacheCluster, existing *v1alpha1.MemberCache) {
-	if !metav1.IsControlledBy(existing, cc) {
-		return
-	}
+// unplace plans a MemberCache that is not wanted any more.
+func (p *plan) unplace(existing *v1alpha1.MemberCache) {
 	if existing.DeletionTimestamp == nil {
 		p.remove = append(p.remove, existing)
 	}
 	p.verdict.Members = append(p.verdict.Members, verdict.Member{Name: existing.Spec.Cluster, Cache: existing,
-		Replicas: 0, Revision: existing.Spec.Revision})
+		Revision: existing.Spec.Revision})
 }
 
 // desired is the MemberCache of one member. Its finalizer is there from its first
@@ -130,7 +128,7 @@ func (p *plan) unplace(cc *v1alpha1.CacheCluster, existing *v1alpha1.MemberCache
 func desired(cc *v1alpha1.CacheCluster, member string, template v1alpha1.CacheTemplate, revision string) *v1alpha1.MemberCache {
 	return &v1alpha1.MemberCache{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: MemberCacheName(cc.Name, member), Namespace: cc.Namespace,
+			Name: memberCacheName(cc.Name, member), Namespace: cc.Namespace,
 			Labels:          map[string]string{v1alpha1.LabelCacheCluster: cc.Name, v1alpha1.LabelCluster: member},
 			Finalizers:      []string{v1alpha1.Finalizer},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cc, v1alpha1.GroupVersion.WithKind("CacheCluster"))},
@@ -142,9 +140,9 @@ func desired(cc *v1alpha1.CacheCluster, member string, template v1alpha1.CacheTe
 	}
 }
 
-// MemberCacheName of a cache in a member. A CacheCluster's name holds no dot, so
+// memberCacheName of a cache in a member. A CacheCluster's name holds no dot, so
 // no two give the same.
-func MemberCacheName(cacheCluster, member string) string { return cacheCluster + "." + member }
+func memberCacheName(cacheCluster, member string) string { return cacheCluster + "." + member }
 
 // revised gives the existing MemberCache with what we want of it, or nil if it
 // already is so. Labels and finalizers of others stay.
@@ -188,12 +186,3 @@ func nothingMatches(p v1alpha1.Placement, members []placement.Member) string {
 }
 
 func replicas(t *v1alpha1.CacheTemplate) int32 { return ptr.Deref(t.Replicas, 1) }
-
-func sortedKeys(m map[string]*v1alpha1.MemberCache) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	return keys
-}

@@ -75,6 +75,8 @@ func TestThePlanMakesTheMemberCachesThatPlacementAsksFor(t *testing.T) {
 		create, update, remove []string
 		// entries of the verdict: name, and the reason of a problem.
 		entries []string
+		// unreported members have no report that the verdict may believe.
+		unreported []string
 	}{
 		{name: "a first plan", why: "one for each member", placed: []string{"b", "a"}, members: []string{"a", "b", "c"}, existing: of(),
 			create: []string{"sessions.a", "sessions.b"}, entries: []string{"a", "b"}},
@@ -120,6 +122,8 @@ func TestThePlanMakesTheMemberCachesThatPlacementAsksFor(t *testing.T) {
 			create: []string{"sessions.a"}, entries: []string{"a", "nowhere UnknownMember"}},
 		{name: "a member that exists no more", why: "what is there stays until somebody decides", placed: []string{"a", "b"}, members: []string{"a"}, existing: of("a", "b"),
 			entries: []string{"a", "b UnknownMember"}},
+		{name: "one of somebody else in a member that does not exist", why: "its report is not ours", placed: []string{"a"}, members: nil,
+			existing: foreign(func(mc *v1alpha1.MemberCache) { mc.OwnerReferences = nil }), entries: []string{"a UnknownMember"}, unreported: []string{"a"}},
 		{name: "an override that does not fit", why: "nothing is changed there", placed: []string{"a", "b"}, members: []string{"a", "b"}, existing: of("a"),
 			change: func(cc *v1alpha1.CacheCluster) {
 				cc.Spec.Overrides = []v1alpha1.Override{{Clusters: []string{"a"}, Memory: ptr.To(resource.MustParse("1Mi"))}}
@@ -150,6 +154,11 @@ func TestThePlanMakesTheMemberCachesThatPlacementAsksFor(t *testing.T) {
 			} {
 				if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
 					t.Errorf("%s: %s (-want +got):\n%s", c.why, what, diff)
+				}
+			}
+			for _, m := range p.verdict.Members {
+				if m.Cache != nil && slices.Contains(c.unreported, m.Name) {
+					t.Errorf("%s: the verdict rests on MemberCache %s", c.why, m.Cache.Name)
 				}
 			}
 			if diff := cmp.Diff(before, caches); diff != "" {
