@@ -74,7 +74,11 @@ func (m *member) run(aware multicluster.Aware) {
 func (m *member) take(aware multicluster.Aware, kubeconfig []byte) {
 	switch {
 	case bytes.Equal(kubeconfig, m.credential) && m.state.known():
-		// The event was about something else, such as the profile's status.
+		// The event was about something else, such as the profile's status, or took
+		// back a credential that did not work.
+		if m.live != nil {
+			m.state = reachable(answers)
+		}
 	case m.live == nil || len(kubeconfig) == 0:
 		m.disengage()
 		m.credential = kubeconfig
@@ -85,6 +89,8 @@ func (m *member) take(aware multicluster.Aware, kubeconfig []byte) {
 	}
 }
 
+// rotate fills a second cache before it gives up the first: a credential that is
+// taken but may not watch would otherwise cost the member its connection.
 func (m *member) rotate(aware multicluster.Aware, kubeconfig []byte) {
 	next, err := m.dial(kubeconfig)
 	if err != nil {
@@ -118,26 +124,27 @@ func (m *member) tick(aware multicluster.Aware) {
 	}
 }
 
-// dial connects and probes; the connection answers when there is no error.
+// dial connects, probes and fills the cache; the connection can be used when there
+// is no error.
 func (m *member) dial(kubeconfig []byte) (*connection, error) {
 	next, err := connect(kubeconfig, m.inventory.options)
 	if err != nil {
 		return nil, err
 	}
-	if err := next.probe(m.context, m.inventory.options.Timing.Deadline); err != nil {
+	if err = next.probe(m.context, m.inventory.options.Timing.Deadline); err == nil {
+		err = next.fill(m.context, m.inventory.options)
+	}
+	if err != nil {
 		next.close()
 		return nil, err
 	}
 	return next, nil
 }
 
-// engage fills the member's cache and hands the member to the controllers.
+// engage hands the member to the controllers.
 func (m *member) engage(aware multicluster.Aware, next *connection) {
 	name := multicluster.ClusterName(m.name)
-	err := next.fill(m.context, m.inventory.options)
-	if err == nil {
-		err = m.inventory.add(next.context, name, next)
-	}
+	err := m.inventory.add(next.context, name, next)
 	if err == nil {
 		err = aware.Engage(next.context, name, next)
 	}
@@ -149,7 +156,7 @@ func (m *member) engage(aware multicluster.Aware, next *connection) {
 	}
 	m.live = next
 	m.failures = 0
-	m.state = reachable("the member's API server answers")
+	m.state = reachable(answers)
 	log.FromContext(m.context).Info("member engaged")
 }
 
@@ -189,6 +196,9 @@ func (m *member) pause() time.Duration {
 	}
 	return time.Duration(float64(wait) * (0.8 + 0.2*rand.Float64()))
 }
+
+// answers is the message of a member about which there is nothing else to say.
+const answers = "the member's API server answers"
 
 var errSync = errors.New("the member's objects cannot be watched")
 

@@ -1,0 +1,61 @@
+package inventory
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+)
+
+// startServerWithPods lets the token "good" list and watch pods, of which there are
+// none, and no other.
+func startServerWithPods(t *testing.T) *apiServer {
+	t.Helper()
+	s := startServer(t)
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/pods") || r.Header.Get("Authorization") != "Bearer good" {
+			s.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		switch query := r.URL.Query(); {
+		case query.Get("sendInitialEvents") != "":
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
+		case query.Get("watch") != "":
+			w.WriteHeader(http.StatusOK)
+			select {
+			case <-r.Context().Done():
+			case <-s.end:
+			}
+		default:
+			fmt.Fprint(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`)
+		}
+	})
+	return s
+}
+
+func TestANewCredentialThatMayNotWatchIsNotTaken(t *testing.T) {
+	r, server := newRig(t, func(o *Options) { o.Kinds = []client.Object{&corev1.Pod{}} }), startServerWithPods(t)
+	server.accept("blind", true)
+	m, _ := r.join("a", server.kubeconfig("good"))
+	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
+
+	m.offer(server.kubeconfig("blind"))
+	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "connected with the earlier credential")
+	if times, now := r.engaged.of("a"); times != 1 || !now {
+		t.Errorf("engaged %d times, now %t: the earlier credential works", times, now)
+	}
+
+	m.offer(server.kubeconfig("good"))
+	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
+	if times, now := r.engaged.of("a"); times != 1 || !now {
+		t.Errorf("engaged %d times, now %t: it is the credential in use", times, now)
+	}
+}
