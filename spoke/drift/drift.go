@@ -36,10 +36,9 @@ type Finding struct {
 	// Missing are the fields of the intent that we do not own any more; empty when
 	// nothing drifted or when the intent changed.
 	Missing *Fields
-	// Manager that holds the missing fields now, Operation and At of its change.
-	Manager   string
-	Operation metav1.ManagedFieldsOperationType
-	At        time.Time
+	// Manager that holds the missing fields now, and At, the time of its change.
+	Manager string
+	At      time.Time
 }
 
 // Clean says that there is nothing to apply.
@@ -112,7 +111,7 @@ func Diff(wanted *Fields, hash string, live metav1.Object, known *Fields) Findin
 		return Finding{}
 	}
 	finding := Finding{Missing: missing}
-	finding.Manager, finding.Operation, finding.At = culprit(live.GetManagedFields(), missing)
+	finding.Manager, finding.At = culprit(live.GetManagedFields(), missing)
 	return finding
 }
 
@@ -152,7 +151,7 @@ func fieldsOf(e *metav1.ManagedFieldsEntry) *Fields {
 }
 
 // culprit is the manager that holds most recently any of the missing fields.
-func culprit(entries []metav1.ManagedFieldsEntry, missing *Fields) (manager string, op metav1.ManagedFieldsOperationType, at time.Time) {
+func culprit(entries []metav1.ManagedFieldsEntry, missing *Fields) (manager string, at time.Time) {
 	manager = Unknown
 	for i := range entries {
 		e := &entries[i]
@@ -164,8 +163,8 @@ func culprit(entries []metav1.ManagedFieldsEntry, missing *Fields) (manager stri
 			when = e.Time.Time
 		}
 		if manager == Unknown || when.After(at) {
-			manager, op, at = e.Manager, e.Operation, when
+			manager, at = e.Manager, when
 		}
 	}
-	return manager, op, at
+	return manager, at
 }

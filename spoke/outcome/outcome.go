@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"net/url"
 	"strings"
 	"syscall"
@@ -77,7 +76,7 @@ func classify(err error) Failure {
 	if meta.IsNoMatchError(err) {
 		return kindMissing()
 	}
-	return transient(v1alpha1.ReasonMemberError)
+	return transient()
 }
 
 // answered sorts what an API server said itself.
@@ -96,14 +95,14 @@ func answered(err error, s metav1.Status) Failure {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
 		return Failure{Class: v1alpha1.ClassInvalid, Reason: v1alpha1.ReasonRejected,
 			Hint: "change the field that the message names in the CacheCluster's spec"}
-	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err) && len(conflicting(s)) > 0:
+	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err) && ownedByAnother(s):
 		return Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonObjectOfAnother,
 			Hint: "rename the CacheCluster, or delete the object in the member"}
 	case apierrors.IsMethodNotSupported(err), apierrors.IsNotAcceptable(err), apierrors.IsUnsupportedMediaType(err):
 		return Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonKindMissing,
 			Hint: "the member's Kubernetes is too old for server-side apply: 1.22 or later is needed"}
 	}
-	f := transient(v1alpha1.ReasonMemberError)
+	f := transient()
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 		f.RetryAfter = time.Duration(seconds) * time.Second
 	}
@@ -137,8 +136,8 @@ func kindMissing() Failure {
 		Hint: "the member's API server does not serve this kind: check its version"}
 }
 
-func transient(reason string) Failure {
-	return Failure{Class: v1alpha1.ClassTransient, Reason: reason}
+func transient() Failure {
+	return Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonMemberError}
 }
 
 // transport finds what kept a request from being answered at all.
@@ -160,8 +159,7 @@ func transport(err error) (Failure, bool) {
 	case isTLS(err):
 		f.Message = "the member's API server and the credential do not trust each other: " + stable(withoutAddress(err))
 		f.Hint = "renew the member's credential: reconcile-lab join NAME --kubeconfig FILE"
-	case errors.As(err, &op), errors.As(err, &link), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		errors.Is(err, http.ErrServerClosed):
+	case errors.As(err, &op), errors.As(err, &link), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		f.Message = "the connection to the member's API server broke"
 	default:
 		return Failure{}, false

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,17 +73,10 @@ func immutable(s metav1.Status) bool {
 	return false
 }
 
-// conflicting are the fields that another field manager owns, of a 409 that a
-// server-side apply without force met.
-func conflicting(s metav1.Status) []string {
-	if s.Details == nil {
-		return nil
-	}
-	var fields []string
-	for _, c := range s.Details.Causes {
-		if c.Type == metav1.CauseTypeFieldManagerConflict {
-			fields = append(fields, c.Field)
-		}
-	}
-	return fields
+// ownedByAnother says whether a 409 is about fields of another field manager, as a
+// server-side apply without force meets them.
+func ownedByAnother(s metav1.Status) bool {
+	return s.Details != nil && slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Type == metav1.CauseTypeFieldManagerConflict
+	})
 }

@@ -2,12 +2,13 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
@@ -44,7 +45,7 @@ func Check(t *v1alpha1.CacheTemplate) []Problem {
 	if t.Replicas != nil && *t.Replicas < 0 {
 		add("replicas", fmt.Sprint(*t.Replicas), "use 0 or more")
 	}
-	memory := valueOr(t.Memory, defaultMemory)
+	memory := ptr.Deref(t.Memory, defaultMemory)
 	if memory.Value() < minMemory {
 		add("memory", memory.String(), "use at least 8Mi")
 	}
@@ -52,7 +53,7 @@ func Check(t *v1alpha1.CacheTemplate) []Problem {
 		checkItemSize(t.Memcached, memory, add)
 	}
 	if t.Pod != nil {
-		for _, label := range ownLabels() {
+		for _, label := range slices.Sorted(maps.Keys(Labels("", ""))) {
 			if value, taken := t.Pod.Labels[label]; taken {
 				add("pod.labels["+label+"]", value, "choose another label: this one is set by reconcile-lab")
 			}
@@ -80,34 +81,18 @@ func setsSlabChunk(m *v1alpha1.MemcachedSpec) bool {
 	return slices.ContainsFunc(m.Extended, func(e string) bool { return strings.Contains(e, "slab_chunk_max=") })
 }
 
-// checkResources finds a container that the kernel would kill once its cache is full, and requests that no API server accepts.
+// checkResources finds a container that the kernel would kill once its cache is
+// full, and requests that no API server accepts.
 func checkResources(r *v1alpha1.Resources, memoryMiB int64, add func(field, value, fix string)) {
 	effective := cacheResources(r, memoryMiB)
-	names := make([]string, 0, len(effective.Requests))
-	for name := range effective.Requests {
-		names = append(names, string(name))
+	if limit, set := r.Limits[corev1.ResourceMemory]; set && limit.Value() < memoryMiB<<20 {
+		add("resources.limits[memory]", limit.String(), fmt.Sprintf("use at least %dMi: a full cache would be killed", LimitMiB(memoryMiB)))
 	}
-	sort.Strings(names)
-	for name, limit := range r.Limits {
-		if name == corev1.ResourceMemory && limit.Value() < memoryMiB<<20 {
-			add("resources.limits[memory]", limit.String(), fmt.Sprintf("use at least %dMi: a full cache would be killed", LimitMiB(memoryMiB)))
-		}
-	}
-	for _, name := range names {
-		request := effective.Requests[corev1.ResourceName(name)]
-		limit, limited := effective.Limits[corev1.ResourceName(name)]
+	for _, name := range slices.Sorted(maps.Keys(effective.Requests)) {
+		request := effective.Requests[name]
+		limit, limited := effective.Limits[name]
 		if limited && request.Cmp(limit) > 0 {
-			add("resources.requests["+name+"]", request.String(), "use at most the limit, which is "+limit.String())
+			add("resources.requests["+string(name)+"]", request.String(), "use at most the limit, which is "+limit.String())
 		}
 	}
-}
-
-func ownLabels() []string {
-	labels := Labels("", "")
-	keys := make([]string, 0, len(labels))
-	for key := range labels {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	return keys
 }

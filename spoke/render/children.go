@@ -1,6 +1,8 @@
 package render
 
 import (
+	"fmt"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -137,7 +139,7 @@ func exporterContainer(in input) *corev1ac.ContainerApplyConfiguration {
 	return corev1ac.Container().
 		WithName("exporter").
 		WithImage(in.exporter.Image).
-		WithArgs("--memcached.address=localhost:11211", "--web.listen-address=0.0.0.0:9150").
+		WithArgs(fmt.Sprintf("--memcached.address=localhost:%d", clientPort), fmt.Sprintf("--web.listen-address=0.0.0.0:%d", metricsPort)).
 		WithPorts(containerPort("http-metrics", metricsPort)).
 		WithResources(requirements(in.exporter.Resources)).
 		WithSecurityContext(containerSecurity())

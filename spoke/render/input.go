@@ -1,10 +1,14 @@
 package render
 
 import (
+	"cmp"
+	"maps"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
@@ -46,13 +50,13 @@ func newInput(mc *v1alpha1.MemberCache) input {
 	in := input{
 		name: mc.Spec.CacheCluster, namespace: mc.Namespace, owner: OwnerMark(mc), cluster: mc.Spec.Cluster,
 		image:     t.Image,
-		replicas:  valueOr(t.Replicas, defaultReplicas),
+		replicas:  ptr.Deref(t.Replicas, defaultReplicas),
 		memoryMiB: MemoryMiB(&t),
 		args:      arguments(&t),
-		pod:       valueOr(t.Pod, v1alpha1.PodSpec{}),
+		pod:       ptr.Deref(t.Pod, v1alpha1.PodSpec{}),
 	}
 	if in.image == "" {
-		in.image = "memcached:" + stringOr(t.Version, defaultVersion)
+		in.image = "memcached:" + cmp.Or(t.Version, defaultVersion)
 	}
 	if in.pod.Management == "" {
 		in.pod.Management = v1alpha1.PodManagementParallel
@@ -70,7 +74,7 @@ func newInput(mc *v1alpha1.MemberCache) input {
 
 // MemoryMiB is memcached's -m: the template's memory in whole MiB.
 func MemoryMiB(t *v1alpha1.CacheTemplate) int64 {
-	memory := valueOr(t.Memory, defaultMemory)
+	memory := ptr.Deref(t.Memory, defaultMemory)
 	return memory.Value() >> 20
 }
 
@@ -80,22 +84,18 @@ func MemoryMiB(t *v1alpha1.CacheTemplate) int64 {
 func LimitMiB(memoryMiB int64) int64 { return (memoryMiB*12 + 5) / 10 }
 
 func arguments(t *v1alpha1.CacheTemplate) []string {
-	m := valueOr(t.Memcached, v1alpha1.MemcachedSpec{})
-	item := valueOr(m.MaxItemSize, defaultMaxItemSize)
+	m := ptr.Deref(t.Memcached, v1alpha1.MemcachedSpec{})
+	item := ptr.Deref(m.MaxItemSize, defaultMaxItemSize)
 	args := []string{
 		"-m", strconv.FormatInt(MemoryMiB(t), 10),
 		"-I", itemSize(item.Value()),
-		"-c", strconv.Itoa(int(valueOr(m.MaxConnections, defaultMaxConnections))),
+		"-c", strconv.Itoa(int(ptr.Deref(m.MaxConnections, defaultMaxConnections))),
 	}
 	if m.Threads != nil {
 		args = append(args, "-t", strconv.Itoa(int(*m.Threads)))
 	}
 	if len(m.Extended) > 0 {
-		extended := m.Extended[0]
-		for _, e := range m.Extended[1:] {
-			extended += "," + e
-		}
-		args = append(args, "--extended="+extended)
+		args = append(args, "--extended="+strings.Join(m.Extended, ","))
 	}
 	return append(args, m.Args...)
 }
@@ -112,34 +112,30 @@ func itemSize(bytes int64) string {
 	}
 }
 
+// cacheResources are those of the cache container: the user's entries over memory
+// that derives from the cache's, a limit of the user's being the request too.
 func cacheResources(r *v1alpha1.Resources, memoryMiB int64) v1alpha1.Resources {
-	limit := resource.NewQuantity(LimitMiB(memoryMiB)<<20, resource.BinarySI)
+	limit := mebibytes(LimitMiB(memoryMiB))
 	out := v1alpha1.Resources{
-		Requests: corev1.ResourceList{corev1.ResourceMemory: mebibytes(limit)},
-		Limits:   corev1.ResourceList{corev1.ResourceMemory: mebibytes(limit)},
+		Requests: corev1.ResourceList{corev1.ResourceMemory: limit},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: limit.DeepCopy()},
 	}
 	if r != nil {
-		for name, q := range r.Limits {
-			out.Limits[name] = q
-			if name == corev1.ResourceMemory {
-				out.Requests[name] = q
-			}
-		}
-		for name, q := range r.Requests {
-			out.Requests[name] = q
-		}
+		maps.Copy(out.Limits, r.Limits)
+		out.Requests[corev1.ResourceMemory] = out.Limits[corev1.ResourceMemory]
+		maps.Copy(out.Requests, r.Requests)
 	}
 	return out
 }
 
 // mebibytes keeps figures in Mi, where Quantity would turn 2048Mi into 2Gi.
-func mebibytes(q *resource.Quantity) resource.Quantity {
-	return resource.MustParse(strconv.FormatInt(q.Value()>>20, 10) + "Mi")
+func mebibytes(n int64) resource.Quantity {
+	return resource.MustParse(strconv.FormatInt(n, 10) + "Mi")
 }
 
 func exporter(e *v1alpha1.ExporterSpec) *v1alpha1.ExporterSpec {
 	out := e.DeepCopy()
-	out.Image = stringOr(out.Image, defaultExporterImage)
+	out.Image = cmp.Or(out.Image, defaultExporterImage)
 	if out.Resources == nil {
 		out.Resources = &v1alpha1.Resources{
 			Requests: corev1.ResourceList{
@@ -150,18 +146,4 @@ func exporter(e *v1alpha1.ExporterSpec) *v1alpha1.ExporterSpec {
 		}
 	}
 	return out
-}
-
-func valueOr[T any](p *T, otherwise T) T {
-	if p == nil {
-		return otherwise
-	}
-	return *p
-}
-
-func stringOr(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
