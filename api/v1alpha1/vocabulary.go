@@ -80,8 +80,9 @@ const (
 	ReasonSyncFailed         = "SyncFailed"
 )
 
-// Labels and annotations. A child carries the first three labels, by which it is
-// found again, and the hash of its intent, which tells a changed wish from drift.
+// Labels and annotations. A child carries the first five labels, of which
+// LabelCacheCluster is the one that it is found again by, its owner's mark, and the
+// hash of its intent, which tells a changed wish from drift.
 const (
 	LabelManagedBy    = "app.kubernetes.io/managed-by"
 	LabelName         = "app.kubernetes.io/name"

@@ -3,9 +3,10 @@ package membership
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
-	"sort"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -58,12 +59,7 @@ func names(contexts map[string]*clientcmdapi.Context) string {
 	if len(contexts) == 0 {
 		return "(it has none)"
 	}
-	keys := make([]string, 0, len(contexts))
-	for k := range contexts {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return strings.Join(keys, ", ")
+	return strings.Join(slices.Sorted(maps.Keys(contexts)), ", ")
 }
 
 // credential is the kubeconfig that the hub keeps: it needs no file and no

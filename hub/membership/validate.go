@@ -2,7 +2,8 @@ package membership
 
 import (
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -43,12 +44,7 @@ func suggestName(name string) string {
 // ValidateLabels refuses what the API server would refuse only at the last
 // write, and the one label that is not the caller's to set.
 func ValidateLabels(labels map[string]string) error {
-	keys := make([]string, 0, len(labels))
-	for k := range labels {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		if k == inventoryv1alpha1.LabelClusterManagerKey {
 			return fmt.Errorf("label %s names the cluster manager and is set by join: leave it out", k)
 		}

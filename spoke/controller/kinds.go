@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,12 +58,4 @@ func stripPod(object any) (any, error) {
 		Status: corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions,
 			ContainerStatuses: pod.Status.ContainerStatuses},
 	}, nil
-}
-
-// AddHubTypes registers in the hub's scheme what this package reads there.
-func AddHubTypes(scheme *runtime.Scheme) error {
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		return err
-	}
-	return v1alpha1.AddToScheme(scheme)
 }

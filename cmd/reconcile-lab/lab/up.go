@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -225,10 +226,10 @@ func labels(provider string, index int) map[string]string {
 	regions := []string{"eu", "us", "ap"}
 	region := regions[index%len(regions)]
 	return map[string]string{
-		"topology.kubernetes.io/region":   region,
-		"topology.kubernetes.io/zone":     fmt.Sprintf("%s-%d", region, index/len(regions)+1),
-		"cache.reconcile-lab.io/provider": provider,
-		"tier":                            "lab",
+		v1alpha1.LabelRegion:   region,
+		v1alpha1.LabelZone:     fmt.Sprintf("%s-%d", region, index/len(regions)+1),
+		v1alpha1.LabelProvider: provider,
+		"tier":                 "lab",
 	}
 }
 
@@ -259,7 +260,7 @@ func (l *Lab) awaitReachable(ctx context.Context, p Provider, members []string, 
 				continue
 			}
 			why = condition.Message
-			if condition.Status == "True" {
+			if condition.Status == metav1.ConditionTrue {
 				missing = slices.Delete(missing, at, at+1)
 				o.Report(profile.Name, Done)
 			}
