@@ -3,13 +3,16 @@ package membership
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -28,7 +31,8 @@ type Options struct {
 	// Namespace of the inventory on the hub; v1alpha1.InventoryNamespace if empty.
 	Namespace string
 	// Labels of the ClusterProfile, which placement selects by. Those that an
-	// earlier Join set and that are not here are removed.
+	// earlier Join set and that are not here are removed; nil keeps them, so that
+	// repairing a membership moves no cache.
 	Labels map[string]string
 	// Server is the https address by which the hub reaches the member, if it is
 	// not the one in the member's config.
@@ -226,7 +230,15 @@ func (c *cluster) enlist(ctx context.Context, name string, kubeconfig []byte, o 
 	secret.Object["data"] = map[string]any{v1alpha1.CredentialKey: base64.StdEncoding.EncodeToString(kubeconfig)}
 
 	labels := map[string]string{inventoryv1alpha1.LabelClusterManagerKey: ClusterManager}
-	for k, v := range o.Labels {
+	wanted := o.Labels
+	if wanted == nil {
+		known, err := c.profile(ctx, o.Namespace, name)
+		if err != nil {
+			return err
+		}
+		wanted = joinedLabels(known)
+	}
+	for k, v := range wanted {
 		labels[k] = v
 	}
 	profile := object(inventoryv1alpha1.GroupVersion.String(), "ClusterProfile", o.Namespace, name, labels)
@@ -240,4 +252,32 @@ func (c *cluster) enlist(ctx context.Context, name string, kubeconfig []byte, o 
 		}
 	}
 	return nil
+}
+
+// joinedLabels are those labels of a ClusterProfile that an earlier Join set.
+func joinedLabels(p *inventoryv1alpha1.ClusterProfile) map[string]string {
+	labels := map[string]string{}
+	if p == nil {
+		return labels
+	}
+	for _, e := range p.ManagedFields {
+		if e.Manager != FieldManager || e.Operation != metav1.ManagedFieldsOperationApply || e.FieldsV1 == nil {
+			continue
+		}
+		var owned struct {
+			Metadata struct {
+				Labels map[string]any `json:"f:labels"`
+			} `json:"f:metadata"`
+		}
+		if json.Unmarshal(e.FieldsV1.GetRawBytes(), &owned) != nil {
+			continue
+		}
+		for field := range owned.Metadata.Labels {
+			key := strings.TrimPrefix(field, "f:")
+			if value, ok := p.Labels[key]; ok {
+				labels[key] = value
+			}
+		}
+	}
+	return labels
 }

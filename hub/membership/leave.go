@@ -83,7 +83,7 @@ func Leave(ctx context.Context, hub *rest.Config, name string, o LeaveOptions) e
 			return fmt.Errorf("hub: %w", err)
 		}
 	}
-	if !found && m == nil {
+	if !found && m == nil && len(held) == 0 {
 		return fmt.Errorf("there is no member %s in namespace %s of the hub", name, o.Namespace)
 	}
 	for _, cache := range held {

@@ -175,6 +175,16 @@ func TestMembership(t *testing.T) {
 		}
 	})
 
+	t.Run("a join without labels repairs the membership and moves no cache", func(t *testing.T) {
+		before := versions(t, hub, member)
+		if err := join("eu-1", membership.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if after := versions(t, hub, member); !maps.Equal(before, after) {
+			t.Errorf("it changed something: %v, then %v", before, after)
+		}
+	})
+
 	t.Run("the same cluster is refused under a second name", func(t *testing.T) {
 		wantError(t, join("eu-2", membership.Options{}), "a member already, as eu-1")
 	})
@@ -214,6 +224,19 @@ func TestMembership(t *testing.T) {
 			}
 		}
 		wantError(t, membership.Leave(ctx, hub.Config, "eu-1", membership.LeaveOptions{}), "there is no member eu-1")
+	})
+
+	t.Run("a forced leave lets go of what a member left that is gone already", func(t *testing.T) {
+		mc := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sessions.eu-1",
+			Labels: map[string]string{v1alpha1.LabelCluster: "eu-1"}, Finalizers: []string{v1alpha1.Finalizer}}}
+		mc.Spec.CacheCluster, mc.Spec.Cluster, mc.Spec.Revision = "sessions", "eu-1", "r1"
+		mustCreate(t, hub, mc)
+		if err := membership.Leave(ctx, hub.Config, "eu-1", membership.LeaveOptions{Force: true}); err != nil {
+			t.Error(err)
+		}
+		if err := hub.Client.Get(ctx, client.ObjectKeyFromObject(mc), mc); !apierrors.IsNotFound(err) {
+			t.Errorf("the MemberCache: %v, want that it is gone", err)
+		}
 	})
 
 	t.Run("a cluster whose former name is gone may join under another, and leaves without a trace", func(t *testing.T) {

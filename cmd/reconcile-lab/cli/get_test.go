@@ -95,6 +95,7 @@ func TestUsage(t *testing.T) {
 		{"an unknown command", []string{"reconcile-lab", "frobnicate"}, 2, "", `unknown command "frobnicate"`},
 		{"an unknown flag", []string{"reconcile-lab", "get", "--frob"}, 2, "", "see reconcile-lab get --help"},
 		{"an unknown output format", []string{"reconcile-lab", "get", "-o", "xml"}, 2, "", "json, yaml, wide"},
+		{"a time that is over before it begins", []string{"reconcile-lab", "get", "--timeout", "-5s"}, 2, "", "--timeout -5s: use 0 or more"},
 		{"no file to apply", []string{"reconcile-lab", "apply"}, 2, "", "at least 1 arg"},
 		{"the plugin calls itself as kubectl does", []string{"/usr/bin/kubectl-cachecluster", "apply", "--help"}, 0, "kubectl cachecluster apply FILE...", ""},
 		{"a name that no member can have", []string{"reconcile-lab", "join", "EU_1", "--kubeconfig", "x"}, 2, "", `such as "eu-1"`},

@@ -80,10 +80,16 @@ func (a *app) command(program string) (*cobra.Command, *bool) {
 			"Which hub: --kubeconfig and --context if given; else the lab named by --lab; else the\n" +
 			"lab that was used last; else KUBECONFIG or ~/.kube/config.\n\n" +
 			"Exit codes:\n" + strings.TrimRight(exitCodeHelp(), "\n"),
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		Args:              cobra.NoArgs,
-		PersistentPreRun:  func(*cobra.Command, []string) { *started = true },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if a.timeout < 0 {
+				return fmt.Errorf("--timeout %s: use 0 or more", a.timeout)
+			}
+			*started = true
+			return nil
+		},
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		DisableAutoGenTag: true,
 	}
