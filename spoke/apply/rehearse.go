@@ -53,14 +53,19 @@ func (p *Plan) begun(owner Owner) bool {
 
 // rehearse has the member check every child of a cache that it does not hold yet,
 // without writing one: what it would refuse for the last child must not leave the
-// first ones behind.
+// first ones behind. What is known to be in the way is enough to say so, and costs
+// no request.
 func (a *Applier) rehearse(ctx context.Context, plan *Plan, report *Report) {
 	for i := range plan.Steps {
-		step := &plan.Steps[i]
-		if step.Problem != nil {
-			report.fail(step.Problem)
-			continue
+		if problem := plan.Steps[i].Problem; problem != nil {
+			report.fail(problem)
 		}
+	}
+	if len(report.Failures) > 0 {
+		return
+	}
+	for i := range plan.Steps {
+		step := &plan.Steps[i]
 		if _, err := a.write(ctx, step, client.DryRunAll); err != nil {
 			if report.fail(foreign(outcome.Of(err, "apply", step.Key().String()), step)) {
 				return

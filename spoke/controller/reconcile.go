@@ -159,8 +159,13 @@ func invalid(problems []render.Problem) *outcome.Failure {
 		Hint: "correct the field in the CacheCluster; nothing was changed in the member"}
 }
 
-// blockedRetry is for what no event announces, such as a quota that was raised.
-const blockedRetry = time.Minute
+// What no event announces is looked for: blockedRetry is for something like a quota
+// that was raised and tries to write, foreignRetry is for somebody else's object
+// and only reads, so it may come sooner.
+const (
+	blockedRetry = time.Minute
+	foreignRetry = 10 * time.Second
+)
 
 // next turns the class of the failure into the time of the next try.
 func (m *member) next(request mcreconcile.Request, r *result) ctrl.Result {
@@ -168,6 +173,9 @@ func (m *member) next(request mcreconcile.Request, r *result) ctrl.Result {
 	switch {
 	case r.failure == nil && len(r.left) == 0, r.failure != nil && r.failure.Class == v1alpha1.ClassInvalid:
 		m.backoff.Forget(request)
+	case r.failure != nil && r.failure.Reason == v1alpha1.ReasonObjectOfAnother:
+		m.backoff.Forget(request)
+		wait = jittered(foreignRetry)
 	case r.failure != nil && r.failure.Class == v1alpha1.ClassBlocked:
 		m.backoff.Forget(request)
 		wait = jittered(blockedRetry)
