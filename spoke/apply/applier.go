@@ -156,6 +156,9 @@ func (a *Applier) send(ctx context.Context, step *Step, extra []client.ApplyOpti
 	applied := step.Intent.DeepCopy()
 	options := append([]client.ApplyOption{client.FieldOwner(v1alpha1.FieldManager)}, extra...)
 	if step.Verb != Create {
+		// Force is for the object that was looked at: a namesake that came since, of
+		// whoever, is refused by its UID.
+		applied.SetUID(step.Live.GetUID())
 		options = append(options, client.ForceOwnership)
 	}
 	err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), options...)

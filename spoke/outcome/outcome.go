@@ -89,6 +89,8 @@ func answered(err error, s metav1.Status) Failure {
 		return forbidden(err, s)
 	case apierrors.IsNotFound(err):
 		return notFound(s)
+	case apierrors.IsInvalid(err) && replaced(s):
+		return transient()
 	case apierrors.IsInvalid(err) && immutable(s):
 		return Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonImmutableField,
 			Hint: "put the field back, or delete the CacheCluster and create it anew"}

@@ -58,6 +58,12 @@ func isTLS(err error) bool {
 		errors.As(err, &hostname) || errors.As(err, &alert) || errors.As(err, &record)
 }
 
+// replaced says whether a 422 is about an object that was deleted and made anew
+// since it was read: the API server takes the other UID for a changed one.
+func replaced(s metav1.Status) bool {
+	return s.Details != nil && slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+}
+
 // immutable says whether a 422 is about a field that can't change in place. The
 // API server marks it in words only.
 func immutable(s metav1.Status) bool {
