@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/version"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/connrotation"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
@@ -144,6 +146,35 @@ func (c *connection) readVersion(ctx context.Context) {
 	if err == nil && json.Unmarshal(raw, &info) == nil {
 		c.version = info.GitVersion
 	}
+}
+
+// permitted is an error if the account may not list one of the kinds any more. An
+// open watch outlives the right to it by up to ten minutes, in which the cache says
+// that nothing changes.
+func (c *connection) permitted(ctx context.Context, deadline time.Duration, kinds ...client.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	for _, object := range kinds {
+		gvk, err := c.GetClient().GroupVersionKindFor(object)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errSync, err)
+		}
+		mapping, err := c.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errSync, err)
+		}
+		path := "/apis/" + gvk.GroupVersion().String() + "/" + mapping.Resource.Resource
+		if gvk.Group == "" {
+			path = "/api/" + gvk.Version + "/" + mapping.Resource.Resource
+		}
+		// From the API server's memory, and nothing is called so.
+		err = c.api.RESTClient().Get().AbsPath(path).Param("resourceVersion", "0").
+			Param("fieldSelector", "metadata.name=reconcile-lab.probe").Do(ctx).Error()
+		if apierrors.IsForbidden(err) {
+			return fmt.Errorf("%w: %w", errSync, err)
+		}
+	}
+	return nil
 }
 
 // fill starts the cluster and returns when every kind is in its cache. The

@@ -5,7 +5,9 @@
 // member derives from another's: a member that hangs costs the others nothing.
 // A member is engaged only after a probe succeeded and its cache is filled, and
 // disengaged when two probes in a row fail; its context ends then and every
-// connection to it is closed. When it answers again it is engaged anew, with a
+// connection to it is closed. So is one that no longer lets the hub list what it
+// watches: an open watch outlives that right, and its cache then tells of the past.
+// When it answers again it is engaged anew, with a
 // fresh cache, so that no watch waits out a back-off.
 //
 // What is known of the connection is written to the ClusterProfile's condition

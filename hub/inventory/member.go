@@ -30,6 +30,7 @@ type member struct {
 	credential []byte
 	live       *connection
 	failures   int
+	ticks      int
 	state      reachability
 }
 
@@ -113,9 +114,19 @@ func (m *member) tick(aware multicluster.Aware) {
 		m.engage(aware, next)
 		return
 	}
-	err := m.live.probe(m.context, m.inventory.options.Timing.Deadline)
+	deadline, kinds := m.inventory.options.Timing.Deadline, m.inventory.options.Kinds
+	err := m.live.probe(m.context, deadline)
 	if err == nil && !m.live.ended() {
 		m.failures = 0
+		// One kind each time; all of them, in order, once one is refused: the same
+		// loss gives the same message.
+		if len(kinds) == 0 || m.live.permitted(m.context, deadline, kinds[m.ticks%len(kinds)]) == nil {
+			m.ticks++
+			return
+		}
+		err = m.live.permitted(m.context, deadline, kinds...)
+		m.disengage()
+		m.lost(err)
 		return
 	}
 	if m.failures++; m.failures >= lostAfter || m.live.ended() {
@@ -131,8 +142,12 @@ func (m *member) dial(kubeconfig []byte) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = next.probe(m.context, m.inventory.options.Timing.Deadline); err == nil {
-		err = next.fill(m.context, m.inventory.options)
+	o := m.inventory.options
+	if err = next.probe(m.context, o.Timing.Deadline); err == nil {
+		err = next.permitted(m.context, o.Timing.Deadline, o.Kinds...)
+	}
+	if err == nil {
+		err = next.fill(m.context, o)
 	}
 	if err != nil {
 		next.close()

@@ -46,9 +46,11 @@ type apiServer struct {
 	// failing is the number of probes that still fail; below 0 all of them do.
 	failing atomic.Int64
 	hang    atomic.Bool
-	mu      sync.Mutex
-	tokens  map[string]bool
-	end     chan struct{}
+	// blind servers let nobody list; watches that are open stay so.
+	blind  atomic.Bool
+	mu     sync.Mutex
+	tokens map[string]bool
+	end    chan struct{}
 }
 
 func startServer(t *testing.T) *apiServer {

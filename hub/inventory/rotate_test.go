@@ -19,7 +19,8 @@ func startServerWithPods(t *testing.T) *apiServer {
 	t.Helper()
 	s := startServer(t)
 	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasSuffix(r.URL.Path, "/pods") || r.Header.Get("Authorization") != "Bearer good" {
+		if !strings.HasSuffix(r.URL.Path, "/pods") || r.Header.Get("Authorization") != "Bearer good" ||
+			s.blind.Load() && r.URL.Query().Get("watch") == "" {
 			s.ServeHTTP(w, r)
 			return
 		}
@@ -58,4 +59,19 @@ func TestANewCredentialThatMayNotWatchIsNotTaken(t *testing.T) {
 	if times, now := r.engaged.of("a"); times != 1 || !now {
 		t.Errorf("engaged %d times, now %t: it is the credential in use", times, now)
 	}
+}
+
+func TestAMemberThatTakesTheRightToWatchAwayIsLostAlthoughOpenWatchesStay(t *testing.T) {
+	r, server := newRig(t, func(o *Options) { o.Kinds = []client.Object{&corev1.Pod{}} }), startServerWithPods(t)
+	r.join("a", server.kubeconfig("good"))
+	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
+
+	server.blind.Store(true)
+	r.says("a", metav1.ConditionFalse, v1alpha1.ReasonSyncFailed, "forbidden")
+	if _, now := r.engaged.of("a"); now {
+		t.Error("still engaged: what its cache says may be long over")
+	}
+
+	server.blind.Store(false)
+	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
 }
