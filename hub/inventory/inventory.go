@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	clusterinventory "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,6 +37,8 @@ type Options struct {
 	Kinds  []client.Object
 	// Timing of probes; DefaultTiming if zero.
 	Timing Timing
+	// Clock; the real one if nil.
+	Clock clock.PassiveClock
 }
 
 // Timing of probes. A member is lost at most Interval + Recheck + 2*Deadline after
@@ -77,6 +80,9 @@ var (
 func New(o Options) *Inventory {
 	if o.Timing == (Timing{}) {
 		o.Timing = DefaultTiming
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
 	}
 	return &Inventory{
 		registry: registry{engaged: map[multicluster.ClusterName]*connection{}},

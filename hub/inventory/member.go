@@ -18,6 +18,9 @@ import (
 // lostAfter is how many probes in a row a member may miss.
 const lostAfter = 2
 
+// maxRotation bounds the time between two tries of a credential that did not work.
+const maxRotation = 5 * time.Minute
+
 // member follows one member for as long as its ClusterProfile exists. All but the
 // first block belongs to the goroutine of run.
 type member struct {
@@ -32,6 +35,12 @@ type member struct {
 	failures   int
 	ticks      int
 	state      reachability
+
+	// refused is a newer credential that did not work, how often, and when it is
+	// tried again; nil where there is none.
+	refused  []byte
+	refusals int
+	retryAt  time.Time
 }
 
 func newMember(ctx context.Context, i *Inventory, name string) *member {
@@ -80,9 +89,12 @@ func (m *member) take(aware multicluster.Aware, kubeconfig []byte) {
 		if m.live != nil {
 			m.state = reachable(answers)
 		}
+		m.refused = nil
+	case m.refused != nil && bytes.Equal(kubeconfig, m.refused):
+		m.rotateAgain(aware)
 	case m.live == nil || len(kubeconfig) == 0:
 		m.disengage()
-		m.credential = kubeconfig
+		m.credential, m.refused = kubeconfig, nil
 		m.failures = 0
 		m.tick(aware)
 	default:
@@ -96,16 +108,34 @@ func (m *member) rotate(aware multicluster.Aware, kubeconfig []byte) {
 	next, err := m.dial(kubeconfig)
 	if err != nil {
 		m.state = reachable("connected with the earlier credential: the new one does not work: " + describe(err).message)
+		if !bytes.Equal(kubeconfig, m.refused) {
+			m.refused, m.refusals = kubeconfig, 0
+		}
+		m.refusals++
+		m.retryAt = m.inventory.options.Clock.Now().Add(min(m.inventory.options.Timing.Interval<<min(m.refusals, 10), maxRotation))
 		return
 	}
+	m.refused = nil
 	m.disengage()
 	m.credential = kubeconfig
 	m.engage(aware, next)
 }
 
+// rotateAgain tries a credential that did not work once more: what stood in its way
+// may have passed, and no event would say so.
+func (m *member) rotateAgain(aware multicluster.Aware) {
+	if m.refused != nil && !m.inventory.options.Clock.Now().Before(m.retryAt) {
+		m.rotate(aware, m.refused)
+	}
+}
+
 // tick probes a member that is engaged, and tries to engage one that is not.
 func (m *member) tick(aware multicluster.Aware) {
 	if m.live == nil {
+		if m.refused != nil {
+			// The earlier credential works no more either: the newer one counts.
+			m.credential, m.refused = m.refused, nil
+		}
 		next, err := m.dial(m.credential)
 		if err != nil {
 			m.lost(err)
@@ -122,6 +152,7 @@ func (m *member) tick(aware multicluster.Aware) {
 		// loss gives the same message.
 		if len(kinds) == 0 || m.live.permitted(m.context, deadline, kinds[m.ticks%len(kinds)]) == nil {
 			m.ticks++
+			m.rotateAgain(aware)
 			return
 		}
 		err = m.live.permitted(m.context, deadline, kinds...)

@@ -58,7 +58,7 @@ func (m *member) publish() {
 	if err := hub.GetCache().Get(ctx, key, profile); err != nil {
 		return
 	}
-	status, changed := m.statusFor(profile, time.Now())
+	status, changed := m.statusFor(profile, m.inventory.options.Clock.Now())
 	if !changed {
 		return
 	}

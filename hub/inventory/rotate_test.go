@@ -75,3 +75,30 @@ func TestAMemberThatTakesTheRightToWatchAwayIsLostAlthoughOpenWatchesStay(t *tes
 	server.blind.Store(false)
 	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
 }
+
+func TestACredentialThatDidNotWorkIsTriedAgainWithoutAnEvent(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		earlier bool // still works
+	}{
+		{"beside one that works, it takes its place", true},
+		{"where the earlier one has stopped to work, it is the only one", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, server := newRig(t), startServer(t)
+			server.accept("good", true)
+			m, _ := r.join("a", server.kubeconfig("good"))
+			r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
+			m.offer(server.kubeconfig("late"))
+			r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "connected with the earlier credential")
+
+			server.accept("good", c.earlier)
+			server.accept("late", true)
+			eventually(t, "engaged with the new credential", func() bool {
+				times, now := r.engaged.of("a")
+				return times == 2 && now
+			})
+			r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
+		})
+	}
+}
