@@ -47,12 +47,12 @@ func (c *cluster) disconnect(ctx context.Context, namespace, name string) error 
 // abandon lets the MemberCaches of a member go without their children. They are
 // deleted before they are released: the hub puts the finalizer back on others.
 func (c *cluster) abandon(ctx context.Context, name string) error {
-	var list v1alpha1.MemberCacheList
-	if err := c.List(ctx, &list, client.MatchingLabels{v1alpha1.LabelCluster: name}); err != nil {
+	held, err := c.memberCaches(ctx, name)
+	if err != nil {
 		return err
 	}
-	for i := range list.Items {
-		mc := &list.Items[i]
+	for i := range held {
+		mc := &held[i]
 		if err := c.Delete(ctx, mc, client.Preconditions{UID: &mc.UID}); client.IgnoreNotFound(err) != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -100,18 +101,24 @@ func Leave(ctx context.Context, hub *rest.Config, name string, o LeaveOptions) e
 	return nil
 }
 
+// memberCaches of a member on the hub, found by what cannot change: somebody may
+// have removed the label.
+func (c *cluster) memberCaches(ctx context.Context, name string) ([]v1alpha1.MemberCache, error) {
+	var list v1alpha1.MemberCacheList
+	if err := c.List(ctx, &list); err != nil && !meta.IsNoMatchError(err) {
+		return nil, err
+	}
+	return slices.DeleteFunc(list.Items, func(mc v1alpha1.MemberCache) bool { return mc.Spec.Cluster != name }), nil
+}
+
 // placedOn names the CacheClusters that have a MemberCache on the member.
 func (c *cluster) placedOn(ctx context.Context, name string) ([]string, error) {
-	var list v1alpha1.MemberCacheList
-	err := c.List(ctx, &list, client.MatchingLabels{v1alpha1.LabelCluster: name})
-	if meta.IsNoMatchError(err) {
-		return nil, nil
-	}
+	held, err := c.memberCaches(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	caches := make([]string, 0, len(list.Items))
-	for _, mc := range list.Items {
+	caches := make([]string, 0, len(held))
+	for _, mc := range held {
 		caches = append(caches, mc.Namespace+"/"+mc.Spec.CacheCluster)
 	}
 	sort.Strings(caches)

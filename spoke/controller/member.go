@@ -72,6 +72,8 @@ func newMember(c *Controller, name string) *member {
 
 // run works the member's queue off until the member is dropped.
 func (m *member) run(ctx context.Context) {
+	// Whoever waits for a queue that never came to be is let go.
+	defer m.stop()
 	logger := log.FromContext(ctx).WithName("spoke").WithValues("cluster", m.name)
 	controller, err := crcontroller.NewTypedUnmanaged("spoke", crcontroller.TypedOptions[mcreconcile.Request]{
 		// All members share one name, and so one set of metrics.

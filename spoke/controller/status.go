@@ -85,7 +85,7 @@ func verdict(s *snapshot, r *result) (v1alpha1.MemberState, metav1.ConditionStat
 	case s.cache.DeletionTimestamp != nil:
 		return v1alpha1.MemberDeleting, metav1.ConditionFalse, removing(r.left)
 	case r.observation == nil:
-		return v1alpha1.MemberProgressing, metav1.ConditionTrue, v1alpha1.Outcome{Reason: v1alpha1.ReasonPending}
+		return v1alpha1.MemberProgressing, metav1.ConditionUnknown, v1alpha1.Outcome{Reason: v1alpha1.ReasonPending}
 	default:
 		return r.observation.State, metav1.ConditionTrue, r.observation.Outcome
 	}
