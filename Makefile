@@ -47,7 +47,7 @@ clean: ## Remove what build and test left in the tree.
 
 .PHONY: test-unit
 test-unit: ## Pure packages and everything else that needs no API server, with -race.
-	packages=$$(go list ./... | grep -v '/test/'); $(GOTEST) $(TESTFLAGS) $$packages
+	packages=$$(go list ./... | grep -vE '/test/(e2e|harness|integration)'); $(GOTEST) $(TESTFLAGS) $$packages
 
 .PHONY: test-integration
 test-integration: ## Controllers against a real API server, with -race.

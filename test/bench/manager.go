@@ -75,6 +75,9 @@ func (f *fleet) countWrites(ctx context.Context) (writes, error) {
 				count[sent] += m.GetCounter().GetValue()
 			}
 		}
+		if count[sent] == 0 {
+			return nil, fmt.Errorf("the hub manager counts no write to %s at %s, where it made some: its metrics name the host otherwise", c.name, c.host)
+		}
 		server, err := c.metrics(ctx)
 		if err != nil {
 			return nil, err
