@@ -45,6 +45,13 @@ type MemberCacheSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cacheCluster is immutable"
 	CacheCluster string `json:"cacheCluster"`
 
+	// CacheClusterUID marks the children, together with the cluster. It stays what it
+	// is when the CacheCluster is deleted with its MemberCaches orphaned.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cacheClusterUID is immutable"
+	// +optional
+	CacheClusterUID string `json:"cacheClusterUID,omitempty"`
+
 	// Cluster is the member's name.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cluster is immutable"

@@ -134,7 +134,7 @@ func desired(cc *v1alpha1.CacheCluster, member string, template v1alpha1.CacheTe
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cc, v1alpha1.GroupVersion.WithKind("CacheCluster"))},
 		},
 		Spec: v1alpha1.MemberCacheSpec{
-			CacheCluster: cc.Name, Cluster: member, Revision: revision, Template: template,
+			CacheCluster: cc.Name, CacheClusterUID: string(cc.UID), Cluster: member, Revision: revision, Template: template,
 			CreateNamespace: ptr.Deref(cc.Spec.Placement.CreateNamespace, true),
 		},
 	}

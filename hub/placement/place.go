@@ -37,7 +37,7 @@ type Decision struct {
 func Place(p v1alpha1.Placement, members []Member) Decision {
 	selected, err := Selector(p.ClusterSelector)
 	if err != nil {
-		return Decision{Problem: fmt.Sprintf("spec.placement.clusterSelector: %v", err)}
+		return Decision{Problem: fmt.Sprintf("spec.placement.clusterSelector: %v: use matchLabels, or matchExpressions with In, NotIn (both with values), Exists or DoesNotExist (both without)", err)}
 	}
 	byName := make(map[string]Member, len(members))
 	for _, m := range members {

@@ -160,7 +160,7 @@ func decide(d Desired, live metav1.Object, owner Owner, memory Memory) Step {
 	case live == nil:
 		step.Verb, step.Deleted = Create, owner.holds(d.Key())
 	case !ownedBy(live, owner):
-		step.Verb, step.Problem = Refuse, refusal(d.Key(), live)
+		step.Verb, step.Problem = Refuse, refusal(d.Key(), live, owner)
 	case live.GetDeletionTimestamp() != nil:
 		step.Verb, step.Problem = Wait, &outcome.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonChildrenTerminating,
 			Message: fmt.Sprintf("%s is being deleted in the member; it is created anew once it is gone", d.Key())}
@@ -201,10 +201,16 @@ func ownedBy(live metav1.Object, owner Owner) bool {
 	return false
 }
 
-func refusal(key Key, live metav1.Object) *outcome.Failure {
+func refusal(key Key, live metav1.Object, owner Owner) *outcome.Failure {
+	mark := live.GetAnnotations()[v1alpha1.AnnotationOwner]
+	if uid, member, ok := strings.Cut(mark, "/"); ok && strings.HasPrefix(owner.Mark, uid+"/") {
+		return &outcome.Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonObjectOfAnother,
+			Message: fmt.Sprintf("%s is there already, applied for the member %s: this cluster is a member under two names", key, member),
+			Hint:    "give up one of the two names: kubectl get clusterprofiles -A lists them, reconcile-lab leave NAME ends one"}
+	}
 	whose := "it was not made by reconcile-lab"
-	if _, marked := live.GetAnnotations()[v1alpha1.AnnotationOwner]; marked {
-		whose = "it belongs to another CacheCluster or another hub, or this cluster is a member under another name too (see its annotation " + v1alpha1.AnnotationOwner + ")"
+	if mark != "" {
+		whose = "it belongs to another CacheCluster or another hub (see its annotation " + v1alpha1.AnnotationOwner + ")"
 	} else if managers := managersOf(live); managers != "" {
 		whose += "; its field managers are " + managers
 	}

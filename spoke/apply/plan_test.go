@@ -125,6 +125,13 @@ func TestEachChildGetsTheVerbThatItsLiveObjectAsksFor(t *testing.T) {
 		}, Refuse, false, v1alpha1.ReasonObjectOfAnother, "its field managers are argocd, helm"},
 		{"of another CacheCluster", "its mark is another", func(live Live, _ *Owner) { annotate(live[setKey], v1alpha1.AnnotationOwner, "other") },
 			Refuse, false, v1alpha1.ReasonObjectOfAnother, "another CacheCluster or another hub"},
+		{"of the same CacheCluster for another member", "one cluster has two names", func(live Live, o *Owner) {
+			o.Mark = "uid/one"
+			for _, object := range live {
+				annotate(object, v1alpha1.AnnotationOwner, "uid/one")
+			}
+			annotate(live[setKey], v1alpha1.AnnotationOwner, "uid/two")
+		}, Refuse, false, v1alpha1.ReasonObjectOfAnother, "applied for the member two"},
 		{"being deleted by somebody else", "it is not ours to wait for", func(live Live, _ *Owner) {
 			annotate(live[setKey], v1alpha1.AnnotationOwner, "other")
 			live[setKey].SetDeletionTimestamp(&metav1.Time{Time: time.Unix(0, 0)})

@@ -66,6 +66,9 @@ func (m *member) readAway(ctx context.Context, s *snapshot) error {
 	}
 	if c := meta.FindStatusCondition(profile.Status.Conditions, v1alpha1.ConditionReachable); c != nil && c.Status == metav1.ConditionFalse {
 		s.away = &outcome.Failure{Class: v1alpha1.ClassUnreachable, Reason: v1alpha1.ReasonMemberUnreachable, Message: c.Message, Hint: m.remedy(c.Reason)}
+		if c.Reason == v1alpha1.ReasonCredentialsInvalid {
+			s.away.Reason = v1alpha1.ReasonUnauthorized
+		}
 		s.awayAt = &c.LastTransitionTime
 	}
 	return nil

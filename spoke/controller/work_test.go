@@ -51,7 +51,7 @@ func memberCache() *v1alpha1.MemberCache {
 }
 
 // worked is what came of one MemberCache while the engagement lasts.
-func worked(t *testing.T, engagedFor context.Context, api client.Client, mc *v1alpha1.MemberCache) result {
+func worked(engagedFor context.Context, t *testing.T, api client.Client, mc *v1alpha1.MemberCache) result {
 	t.Helper()
 	c := New(Options{Typer: applyconfigurations.NewTypeConverter(memberScheme), Clock: clock.RealClock{}})
 	c.context = t.Context()
@@ -92,7 +92,7 @@ func TestAChildThatTheCacheDoesNotShowYetIsRemovedToo(t *testing.T) {
 	child := childOf(t, mc)
 	api := fake.NewClientBuilder().WithScheme(memberScheme).WithObjects(child).Build()
 
-	r := worked(t, t.Context(), api, deleted(mc))
+	r := worked(t.Context(), t, api, deleted(mc))
 
 	err := api.Get(t.Context(), client.ObjectKeyFromObject(child), &appsv1.StatefulSet{})
 	if !apierrors.IsNotFound(err) && len(r.left) == 0 && r.failure == nil {
@@ -110,7 +110,7 @@ func TestAMemberCacheIsKeptWhileItsChildrenCannotBeListed(t *testing.T) {
 		},
 	}).Build()
 
-	r := worked(t, t.Context(), api, deleted(memberCache()))
+	r := worked(t.Context(), t, api, deleted(memberCache()))
 
 	if r.failure == nil || r.failure.Reason != v1alpha1.ReasonForbidden {
 		t.Errorf("failure %v, want one with reason %s: nobody knows what is left", r.failure, v1alpha1.ReasonForbidden)
@@ -127,7 +127,7 @@ func TestAnEngagementThatEndsMeanwhileSaysNothingAboutTheMember(t *testing.T) {
 		},
 	}).Build()
 
-	r := worked(t, engaged, api, memberCache())
+	r := worked(engaged, t, api, memberCache())
 
 	if !r.unknown {
 		t.Errorf("failure %v would be shown, of a connection that was closed on purpose", r.failure)

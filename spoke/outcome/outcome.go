@@ -84,7 +84,8 @@ func answered(err error, s metav1.Status) Failure {
 	switch {
 	case apierrors.IsUnauthorized(err):
 		return Failure{Class: v1alpha1.ClassUnreachable, Reason: v1alpha1.ReasonUnauthorized,
-			Hint: "renew the member's credential: reconcile-lab join NAME --kubeconfig FILE"}
+			Message: "the member's API server does not accept the credential",
+			Hint:    "renew the member's credential: reconcile-lab join NAME --kubeconfig FILE"}
 	case apierrors.IsForbidden(err):
 		return forbidden(err, s)
 	case apierrors.IsNotFound(err):

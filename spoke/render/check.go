@@ -27,6 +27,7 @@ func (p Problem) String() string {
 // not fit.
 const (
 	minMemory   = 8 << 20
+	maxMemory   = 4 << 40
 	minItemSize = 1 << 10
 	maxItemSize = 1 << 30
 	// slabChunk is slab_chunk_max where nobody sets it.
@@ -48,6 +49,9 @@ func Check(t *v1alpha1.CacheTemplate) []Problem {
 	memory := ptr.Deref(t.Memory, defaultMemory)
 	if memory.Value() < minMemory {
 		add("memory", memory.String(), "use at least 8Mi")
+	}
+	if memory.Value() > maxMemory {
+		add("memory", memory.String(), "use at most 4Ti in each pod, and more replicas")
 	}
 	if t.Memcached != nil && t.Memcached.MaxItemSize != nil {
 		checkItemSize(t.Memcached, memory, add)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -59,11 +58,12 @@ func Render(mc *v1alpha1.MemberCache) ([]Child, []Problem) {
 // and the member, so that a cluster which is a member under two names is not
 // fought over by both.
 func OwnerMark(mc *v1alpha1.MemberCache) string {
-	uid := mc.UID
-	if owner := metav1.GetControllerOf(mc); owner != nil {
-		uid = owner.UID
+	uid := mc.Spec.CacheClusterUID
+	if uid == "" {
+		// Made by hand, without a CacheCluster.
+		uid = string(mc.UID)
 	}
-	return string(uid) + "/" + mc.Spec.Cluster
+	return uid + "/" + mc.Spec.Cluster
 }
 
 // seal turns an apply configuration into an intent that carries its own hash.

@@ -29,7 +29,7 @@ func memberCache(name string, t v1alpha1.CacheTemplate) *v1alpha1.MemberCache {
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "CacheCluster",
 				Name: name, UID: "uid-of-the-cachecluster", Controller: ptr.To(true)}},
 		},
-		Spec: v1alpha1.MemberCacheSpec{CacheCluster: name, Cluster: "member-1", Revision: "r1", Template: t},
+		Spec: v1alpha1.MemberCacheSpec{CacheCluster: name, CacheClusterUID: "uid-of-the-cachecluster", Cluster: "member-1", Revision: "r1", Template: t},
 	}
 }
 
@@ -208,9 +208,18 @@ func TestChildrenAreMarkedWithTheirOwnerAndTheirOwnHash(t *testing.T) {
 	}
 }
 
+func TestAnOrphanedMemberCacheKeepsItsMark(t *testing.T) {
+	mc := memberCache("sessions", v1alpha1.CacheTemplate{})
+	before := OwnerMark(mc)
+	mc.OwnerReferences = nil
+	if after := OwnerMark(mc); after != before {
+		t.Errorf("%q became %q: its own children would be refused as somebody else's", before, after)
+	}
+}
+
 func TestAMemberCacheWithoutOwnerMarksItsChildrenWithItsOwnUID(t *testing.T) {
 	mc := memberCache("sessions", v1alpha1.CacheTemplate{})
-	mc.OwnerReferences = nil
+	mc.Spec.CacheClusterUID = ""
 	if got := OwnerMark(mc); got != "uid-of-the-membercache/member-1" {
 		t.Errorf("owner %q", got)
 	}
@@ -248,7 +257,7 @@ func TestAHashChangesExactlyWhenItsIntentDoes(t *testing.T) {
 		"the version, with image":   func(mc *v1alpha1.MemberCache) { mc.Spec.Template.Version = "1.7" },
 		"an argument":               func(mc *v1alpha1.MemberCache) { mc.Spec.Template.Memcached.Args = []string{"-vv"} },
 		"annotations of Services":   func(mc *v1alpha1.MemberCache) { mc.Spec.Template.Service.Annotations = nil },
-		"the owner":                 func(mc *v1alpha1.MemberCache) { mc.OwnerReferences[0].UID = "another" },
+		"the owner":                 func(mc *v1alpha1.MemberCache) { mc.Spec.CacheClusterUID = "another" },
 		"a pod label":               func(mc *v1alpha1.MemberCache) { mc.Spec.Template.Pod.Labels["team"] = "search" },
 		"the exporter being absent": func(mc *v1alpha1.MemberCache) { mc.Spec.Template.Exporter = nil },
 	} {

@@ -63,6 +63,7 @@ func TestBadInputIsRefusedAtAdmissionWithItsFix(t *testing.T) {
 		{"a member twice", "sessions", "placement: {clusters: [a, a]}", []string{"spec.placement.clusters", "Duplicate"}},
 		{"an argument that a field sets", "sessions", "memcached: {args: ['-m', '64']}" + everywhere, []string{"spec.memcached.args", "use memory"}},
 		{"an argument glued to its value", "sessions", "memcached: {args: ['-m64']}" + everywhere, []string{"spec.memcached.args", "use memory"}},
+		{"an argument behind another in one word", "sessions", "memcached: {args: ['-vm', '9999']}" + everywhere, []string{"spec.memcached.args", "use memory"}},
 		{"a long argument that a field sets", "sessions", "memcached: {args: ['--max-item-size=1m']}" + everywhere, []string{"spec.memcached.args", "use memory"}},
 		{"the port", "sessions", "memcached: {args: ['-p', '1']}" + everywhere, []string{"the port is always 11211"}},
 		{"a version that is no tag", "sessions", "version: 'memcached:1.6'" + everywhere, []string{"spec.version", "image tag"}},
@@ -93,7 +94,7 @@ func TestTheLimitsThemselvesAreAccepted(t *testing.T) {
 		"items of half of memory":       {"sessions", "memory: 64Mi\nmemcached: {maxItemSize: 32Mi}\nplacement: {clusterSelector: {}}"},
 		"items of three chunks":         {"sessions", "memcached: {maxItemSize: 1.5Mi}\nplacement: {clusterSelector: {}}"},
 		"items of chunks of one's own":  {"sessions", "memcached: {maxItemSize: 100Ki, extended: [slab_chunk_max=16]}\nplacement: {clusterSelector: {}}"},
-		"arguments that no field sets":  {"sessions", "memcached: {args: ['-u', '11211', '-v', '--max-reqs-per-event=5']}\nplacement: {clusterSelector: {}}"},
+		"arguments that no field sets":  {"sessions", "memcached: {args: ['-u', '11211', '-vv', '-ucache', '--max-reqs-per-event=5']}\nplacement: {clusterSelector: {}}"},
 		"members by name and by labels": {"sessions", "placement: {clusters: [a], clusterSelector: {matchLabels: {tier: lab}}}"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab"
 )
@@ -67,9 +68,7 @@ func TestProgressWithoutATerminalIsALineForEachNewStep(t *testing.T) {
 
 func TestLiveProgressDrawsOneLineForEachClusterInOrderAndCutsLongOnes(t *testing.T) {
 	var out bytes.Buffer
-	p := newProgress(&out)
-	defer p.close()
-	p.live, p.width = true, 30
+	p := &labProgress{out: &out, start: time.Now(), steps: map[string]labStep{}, live: true, width: 30}
 	for _, subject := range []string{"member-10", "member-9", "hub", ""} {
 		p.report(subject, "waiting for something with a very long name")
 	}
