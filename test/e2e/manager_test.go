@@ -24,9 +24,11 @@ import (
 const deployment = "deployment/hub"
 
 // stopManager ends the manager and returns when it is gone. A process is killed:
-// it gets no chance to put anything in order.
+// it gets no chance to put anything in order. However the spec ends, the manager
+// then runs again, for the clean-up and the specs that follow.
 func (l *testLab) stopManager(ctx context.Context) {
 	GinkgoHelper()
+	DeferCleanup(l.startManager)
 	if l.provider == embedded {
 		pid := l.managerPID()
 		Expect(syscall.Kill(pid, syscall.SIGKILL)).To(Succeed())
