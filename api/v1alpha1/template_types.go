@@ -108,7 +108,7 @@ type MemcachedSpec struct {
 
 	// Args are added to the end of the command line as they are.
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.all(a, !a.matches('^(-[AMkhiVvdrCFXLS]*[mIctp].*|--(memory-limit|max-item-size|conn-limit|threads|port|extended)(=.*)?)$'))",message="args may not set -m, -I, -c, -t, -p or --extended: use memory, memcached.maxItemSize, maxConnections, threads and extended; the port is always 11211"
 	// +listType=atomic
 	// +optional
