@@ -113,7 +113,19 @@ wait_for_daemon() {
   done
 }
 
+# Four nodes with systemd, kubelet and kube-proxy use up the kernel's default of 128
+# inotify instances a user; then kube-proxy has no rules and a pod reaches whatever
+# listens at the Service's address instead.
+raise_inotify() {
+  local file=/proc/sys/fs/inotify/max_user_instances
+  if [ "$(cat "$file" 2>/dev/null || echo 512)" -ge 512 ]; then return; fi
+  if ! { echo 512 >"$file"; } 2>/dev/null; then
+    say "only $(cat "$file") inotify instances a user; pods may fail to start: as root, sysctl -w fs.inotify.max_user_instances=512"
+  fi
+}
+
 start() {
+  raise_inotify
   if answers; then
     say "$(docker version --format '{{.Server.Version}}') answers"
     return
