@@ -163,6 +163,8 @@ func accept(u *unstructured.Unstructured) error {
 		return fmt.Errorf("it has no kind: give apiVersion: %s and kind: %s", v1alpha1.GroupVersion, want.Kind)
 	case gvk.Kind == want.Kind:
 		return fmt.Errorf("apiVersion is %q: for a %s it must be %s", u.GetAPIVersion(), want.Kind, v1alpha1.GroupVersion)
+	case gvk.Group == want.Group && gvk.Kind != "MemberCache":
+		return fmt.Errorf("kind %q is unknown in %s: use %s", gvk.Kind, want.Group, want.Kind)
 	case gvk.Group == want.Group:
 		return fmt.Errorf("kind %s is written by the hub's controllers only: apply the %s that it belongs to", gvk.Kind, want.Kind)
 	default:

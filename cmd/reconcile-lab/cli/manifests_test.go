@@ -29,6 +29,7 @@ func TestManifestsAreSplitAndCheckedBeforeAnythingElse(t *testing.T) {
 		{"another kind is named with file, document and kind", named("a") + "---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: x}\n", nil,
 			[]string{"f.yaml document 2", "kind StatefulSet (apps/v1)", "use kubectl"}},
 		{"another kind in a list is found too", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: x}}\n", nil, []string{"item 1 of the list", "kind Secret"}},
+		{"a kind with a typo is unknown", strings.ReplaceAll(named("a"), "CacheCluster", "CacheCluste"), nil, []string{`kind "CacheCluste" is unknown`, "use CacheCluster"}},
 		{"a MemberCache is not for users", strings.ReplaceAll(named("a"), "CacheCluster", "MemberCache"), nil, []string{"written by the hub's controllers only"}},
 		{"another version is named with the right one", strings.ReplaceAll(named("a"), "v1alpha1", "v9"), nil, []string{`"cache.reconcile-lab.io/v9"`, "must be cache.reconcile-lab.io/v1alpha1"}},
 		{"no kind", "metadata: {name: x}\n", nil, []string{"it has no kind"}},

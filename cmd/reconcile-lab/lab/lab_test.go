@@ -129,7 +129,7 @@ func TestTheLabUsedLastIsTheDefaultAsLongAsItExists(t *testing.T) {
 	if _, _, err := ResolveKubeconfig("b"); err == nil || !strings.Contains(err.Error(), "up --name b") {
 		t.Errorf("error %v should name the remedy", err)
 	}
-	for _, name := range []string{"a", "b"} {
+	for _, name := range []string{"a", "c", "b"} {
 		l := open(t, name)
 		if err := os.MkdirAll(l.Dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -147,8 +147,14 @@ func TestTheLabUsedLastIsTheDefaultAsLongAsItExists(t *testing.T) {
 	if err := open(t, "b").remove(); err != nil {
 		t.Fatal(err)
 	}
-	if current, err := Current(); err != nil || current != "" {
-		t.Errorf("current is %q, %v after that lab was removed", current, err)
+	if current, err := Current(); err == nil || !strings.Contains(err.Error(), "--lab: a, c") {
+		t.Errorf("current is %q, %v: of two labs that are left none may be guessed", current, err)
+	}
+	if err := open(t, "c").remove(); err != nil {
+		t.Fatal(err)
+	}
+	if current, err := Current(); err != nil || current != "a" {
+		t.Errorf("current is %q, %v: the only lab that is left must not be forgotten, its processes run", current, err)
 	}
 	if err := open(t, "a").remove(); err != nil {
 		t.Fatal(err)

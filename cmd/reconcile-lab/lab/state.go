@@ -98,8 +98,26 @@ func List() ([]string, error) {
 	return names, nil
 }
 
-// Current is the lab that was used last; "" if there is none.
+// Current is the lab of the last up, or the only one there is; "" if there is
+// none. Where the lab of the last up is gone and several are left, none is guessed:
+// a down would take the wrong one.
 func Current() (string, error) {
+	name, err := lastUp()
+	if err != nil || name != "" {
+		return name, err
+	}
+	labs, err := List()
+	switch {
+	case err != nil || len(labs) == 0:
+		return "", err
+	case len(labs) == 1:
+		return labs[0], nil
+	}
+	return "", fmt.Errorf("the lab of the last up is gone: choose one with --lab: %s", strings.Join(labs, ", "))
+}
+
+// lastUp is the lab of the last up, "" once it is gone.
+func lastUp() (string, error) {
 	root, err := Root()
 	if err != nil {
 		return "", err
