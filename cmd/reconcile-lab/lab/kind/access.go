@@ -44,8 +44,12 @@ func (p *Provider) Ready(ctx context.Context, name string) bool {
 		}
 	}
 	// Without it, pods of the first objects are refused for a moment.
-	_, err = client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
-	return err == nil
+	if _, err = client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{}); err != nil {
+		return false
+	}
+	// Without it a Service's address leads out of the node, to whoever answers there.
+	proxy, err := client.AppsV1().DaemonSets(metav1.NamespaceSystem).Get(ctx, "kube-proxy", metav1.GetOptions{})
+	return err == nil && proxy.Status.DesiredNumberScheduled > 0 && proxy.Status.NumberReady == proxy.Status.DesiredNumberScheduled
 }
 
 func nodeReady(node corev1.Node) bool {
