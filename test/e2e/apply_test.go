@@ -12,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -25,7 +24,8 @@ var _ = Describe("applying the example to the hub", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		err := lab.hub.Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, &v1alpha1.CacheCluster{})
-		if !apierrors.IsNotFound(err) {
+		Expect(client.IgnoreNotFound(err)).To(Succeed())
+		if err == nil {
 			Skip("the lab that E2E_LAB names already holds the example")
 		}
 		DeferCleanup(func(ctx SpecContext) {

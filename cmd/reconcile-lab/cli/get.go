@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -17,20 +18,9 @@ func (a *app) getCommand() *cobra.Command {
 		Short:             "List CacheClusters",
 		ValidArgsFunction: a.completeCaches,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, namespace, err := a.scope(allNamespaces)
-			if err != nil {
+			caches, err := a.asked(cmd.Context(), args, allNamespaces)
+			if err != nil || len(caches) == 0 {
 				return err
-			}
-			caches, err := h.selected(cmd.Context(), namespace, args)
-			if err != nil {
-				return err
-			}
-			if a.structured() {
-				return a.printValue(objects(caches, len(args) == 1), false)
-			}
-			if len(caches) == 0 {
-				a.note("there is no CacheCluster in %s", inNamespace(namespace))
-				return nil
 			}
 			header, rows := cacheRows(caches, allNamespaces, a.output.value == "wide", time.Now())
 			return table(a.out, header, rows)
@@ -38,6 +28,25 @@ func (a *app) getCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&allNamespaces, "all-namespaces", "A", false, "in all namespaces")
 	return cmd
+}
+
+// asked gives the CacheClusters that the arguments name, for a table; none where
+// they were printed as JSON or YAML, or where there are none, which it says.
+func (a *app) asked(ctx context.Context, args []string, allNamespaces bool) ([]v1alpha1.CacheCluster, error) {
+	h, namespace, err := a.scope(allNamespaces)
+	if err != nil {
+		return nil, err
+	}
+	caches, err := h.selected(ctx, namespace, args)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.structured():
+		return nil, a.printValue(objects(caches, len(args) == 1), false)
+	case len(caches) == 0:
+		a.note("there is no CacheCluster in %s", inNamespace(namespace))
+	}
+	return caches, nil
 }
 
 func (a *app) statusCommand() *cobra.Command {
@@ -49,19 +58,9 @@ func (a *app) statusCommand() *cobra.Command {
 			"ready stand the message and what to do about it.",
 		ValidArgsFunction: a.completeCaches,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, namespace, err := a.scope(allNamespaces)
-			if err != nil {
+			caches, err := a.asked(cmd.Context(), args, allNamespaces)
+			if err != nil || len(caches) == 0 {
 				return err
-			}
-			caches, err := h.selected(cmd.Context(), namespace, args)
-			if err != nil {
-				return err
-			}
-			if a.structured() {
-				return a.printValue(objects(caches, len(args) == 1), false)
-			}
-			if len(caches) == 0 {
-				a.note("there is no CacheCluster in %s", inNamespace(namespace))
 			}
 			for i := range caches {
 				if i > 0 {
