@@ -54,6 +54,8 @@ type CacheClusterSpec struct {
 	// +listType=atomic
 	// +optional
 	Overrides []Override `json:"overrides,omitempty"`
+
+	Policies `json:",inline"`
 }
 
 // Placement chooses member clusters: those named and those selected.
@@ -221,6 +223,12 @@ type ClusterStatus struct {
 	// LastDrift is the latest drift that was put right here.
 	// +optional
 	LastDrift *Drift `json:"lastDrift,omitempty"`
+
+	// OpenDrifts is what differs now and is not put back: under drift.policy Report,
+	// or while another manager keeps changing it back.
+	// +listType=atomic
+	// +optional
+	OpenDrifts []DriftFinding `json:"openDrifts,omitempty"`
 }
 
 // Outcome is why a member is in its state, and what to do.
@@ -241,16 +249,23 @@ type Outcome struct {
 	// +optional
 	Hint string `json:"hint,omitempty"`
 
+	// Attempt counts the tries since the class and reason last changed, as far as
+	// they had come when this was written; 0 where nothing is tried again.
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
+
+	// RetryAt is when the next try is due, unless an event brings it forward; absent
+	// where only an event does.
+	// +optional
+	RetryAt *metav1.Time `json:"retryAt,omitempty"`
+
 	// Since is when the member entered its present state for this reason.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
-// Drift is a change of a child that somebody else made and that was put right.
-type Drift struct {
-	// At is when it was put right.
-	At metav1.MicroTime `json:"at"`
-
+// DriftFinding is how one child differs from what was applied, and who did it.
+type DriftFinding struct {
 	// Object is Kind/name of the child.
 	Object string `json:"object"`
 
@@ -260,15 +275,58 @@ type Drift struct {
 	// +optional
 	Fields []string `json:"fields,omitempty"`
 
+	// Changes are the values of these fields, of the first few and those that are
+	// single values.
+	// +listType=atomic
+	// +optional
+	Changes []FieldChange `json:"changes,omitempty"`
+
 	// Deleted says that the whole object had been deleted.
 	// +optional
 	Deleted bool `json:"deleted,omitempty"`
+
+	// Foreign says that the fields were added to the pod template and are not part
+	// of what was applied.
+	// +optional
+	Foreign bool `json:"foreign,omitempty"`
 
 	// Manager is the field manager that made the change, such as kubectl-edit;
 	// "unknown" where the API server keeps no trace of it (a removed field, a
 	// deleted object).
 	// +optional
 	Manager string `json:"manager,omitempty"`
+
+	// Operation is how the manager made it, Apply or Update, as the API server
+	// recorded it, with the subresource where there was one, such as Update/scale.
+	// +optional
+	Operation string `json:"operation,omitempty"`
+
+	// ChangedAt is when the manager made it, as the API server recorded it.
+	// +optional
+	ChangedAt *metav1.Time `json:"changedAt,omitempty"`
+}
+
+// FieldChange is one field that drifted.
+type FieldChange struct {
+	// Path of the field, such as spec.replicas.
+	Path string `json:"path"`
+
+	// Was is the value that had been applied, as JSON; cut after 100 characters.
+	// +optional
+	Was string `json:"was,omitempty"`
+
+	// Is is the value that was found, as JSON; cut after 100 characters, and empty
+	// where the field was gone.
+	// +optional
+	Is string `json:"is,omitempty"`
+}
+
+// Drift is a change of a child that somebody else made and that was put right.
+type Drift struct {
+	DriftFinding `json:",inline"`
+
+	// At is when it was put right.
+	At metav1.MicroTime `json:"at"`
 
 	// RepairedIn is the time from the arrival of the event to the API server's
 	// answer that the object is right again.

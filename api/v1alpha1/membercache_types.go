@@ -66,6 +66,10 @@ type MemberCacheSpec struct {
 	// CreateNamespace creates the namespace in a member that lacks it.
 	// +optional
 	CreateNamespace bool `json:"createNamespace,omitempty"`
+
+	// Policies of the CacheCluster.
+	// +optional
+	Policies Policies `json:"policies,omitempty"`
 }
 
 // MemberCacheStatus is what was observed in the member.
@@ -111,6 +115,12 @@ type MemberCacheStatus struct {
 	// LastDrift is the latest drift that was put right.
 	// +optional
 	LastDrift *Drift `json:"lastDrift,omitempty"`
+
+	// OpenDrifts is what differs now and is not put back: under drift.policy Report,
+	// or while another manager keeps changing it back. Sorted by object, at most 8.
+	// +listType=atomic
+	// +optional
+	OpenDrifts []DriftFinding `json:"openDrifts,omitempty"`
 }
 
 // InventoryEntry is one child in the member, in the MemberCache's namespace.

@@ -73,10 +73,49 @@ type CacheTemplate struct {
 	// +optional
 	Service *ServiceSpec `json:"service,omitempty"`
 
+	// Storage gives each pod a PersistentVolumeClaim, mounted at /data, such as for
+	// memcached's extstore (memcached.extended: ["ext_path=/data/extstore:8G"]). None
+	// if left out.
+	// +optional
+	Storage *StorageSpec `json:"storage,omitempty"`
+
 	// Pod holds what the pods and their StatefulSet take as is.
 	// +optional
 	Pod *PodSpec `json:"pod,omitempty"`
 }
+
+// StorageSpec is the volume of each pod. Size and class cannot change in place: see
+// recreate. A claim that exists already keeps its size.
+type StorageSpec struct {
+	// Size of each pod's volume.
+	// +kubebuilder:validation:XValidation:rule="isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Mi')) >= 0",message="storage.size must be a quantity of at least 1Mi, such as 10Gi; did you leave out the unit?"
+	Size resource.Quantity `json:"size"`
+
+	// StorageClassName in the member; the member's default class if left out.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	StorageClassName *string `json:"storageClassName,omitempty"`
+
+	// WhenDeleted says what becomes of the claims when the cache is deleted.
+	// +kubebuilder:default=Retain
+	// +optional
+	WhenDeleted ClaimRetention `json:"whenDeleted,omitempty"`
+
+	// WhenScaled says what becomes of the claims of pods that are scaled away.
+	// +kubebuilder:default=Retain
+	// +optional
+	WhenScaled ClaimRetention `json:"whenScaled,omitempty"`
+}
+
+// ClaimRetention is what becomes of claims that no pod uses any more.
+// +kubebuilder:validation:Enum=Retain;Delete
+type ClaimRetention string
+
+// The retentions.
+const (
+	ClaimRetain ClaimRetention = "Retain"
+	ClaimDelete ClaimRetention = "Delete"
+)
 
 // MemcachedSpec sets memcached's command line.
 type MemcachedSpec struct {

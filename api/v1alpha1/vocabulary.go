@@ -9,10 +9,19 @@ const (
 	ConditionApplied     = "Applied"
 	ConditionReconciling = "Reconciling"
 	ConditionStalled     = "Stalled"
+	// ConditionDrifted is present while something differs in a member that is not put
+	// back.
+	ConditionDrifted = "Drifted"
 
 	// ConditionReachable is set on a ClusterProfile: whether the hub can talk to
 	// the member with the credentials that it has.
 	ConditionReachable = "cache.reconcile-lab.io/Reachable"
+	// ConditionCredentialExpiring is set on a ClusterProfile whose credential has an
+	// end: whether it is near.
+	ConditionCredentialExpiring = "cache.reconcile-lab.io/CredentialExpiring"
+	// ConditionLeftovers is set on a ClusterProfile while the member holds children
+	// of which the hub has no MemberCache.
+	ConditionLeftovers = "cache.reconcile-lab.io/Leftovers"
 )
 
 // Error classes of a member's last error.
@@ -69,6 +78,11 @@ const (
 	ReasonPodsUnschedulable    = "PodsUnschedulable"
 	ReasonConfigMissing        = "ConfigMissing"
 	ReasonChildrenTerminating  = "ChildrenTerminating"
+	ReasonRecreating           = "Recreating"
+	ReasonPodsRefused          = "PodsRefused"
+	ReasonDriftReported        = "DriftReported"
+	ReasonDriftFight           = "DriftFight"
+	ReasonForeignFields        = "ForeignFields"
 )
 
 // Reasons of the Reachable condition of a ClusterProfile.
@@ -78,6 +92,14 @@ const (
 	ReasonCredentialsInvalid = "CredentialsInvalid"
 	ReasonProbeFailed        = "ProbeFailed"
 	ReasonSyncFailed         = "SyncFailed"
+)
+
+// Reasons of the CredentialExpiring and Leftovers conditions of a ClusterProfile.
+const (
+	ReasonCredentialValid       = "CredentialValid"
+	ReasonCredentialExpiresSoon = "CredentialExpiresSoon"
+	ReasonCredentialExpired     = "CredentialExpired"
+	ReasonLeftoversFound        = "LeftoversFound"
 )
 
 // Labels and annotations. A child carries the first five labels, of which
@@ -101,6 +123,10 @@ const (
 	ManagedBy = "reconcile-lab"
 	// FieldManager owns what is applied in the members.
 	FieldManager = "reconcile-lab"
+	// AnnotationAbandon on a CacheCluster names members, separated by commas, or "*"
+	// for every member that does not answer: its children there are let go as they
+	// are, and what is left behind is reported.
+	AnnotationAbandon = "cache.reconcile-lab.io/abandon"
 	// Finalizer keeps a CacheCluster or MemberCache until its children are gone.
 	Finalizer = "cache.reconcile-lab.io/children"
 

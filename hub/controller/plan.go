@@ -136,6 +136,7 @@ func desired(cc *v1alpha1.CacheCluster, member string, template v1alpha1.CacheTe
 		Spec: v1alpha1.MemberCacheSpec{
 			CacheCluster: cc.Name, CacheClusterUID: string(cc.UID), Cluster: member, Revision: revision, Template: template,
 			CreateNamespace: ptr.Deref(cc.Spec.Placement.CreateNamespace, true),
+			Policies:        *cc.Spec.Policies.DeepCopy(),
 		},
 	}
 }

@@ -48,7 +48,7 @@ const (
 )
 
 // connect makes a connection and asks the member nothing yet.
-func connect(kubeconfig []byte, o Options) (*connection, error) {
+func connect(member string, kubeconfig []byte, o Options) (*connection, error) {
 	config, err := restConfig(kubeconfig)
 	if err != nil {
 		return nil, err
@@ -59,6 +59,9 @@ func connect(kubeconfig []byte, o Options) (*connection, error) {
 	config.Dial = dialer.DialContext
 	config.QPS, config.Burst = memberQPS, memberBurst
 	config.UserAgent = "reconcile-lab-hub"
+	if o.Transport != nil {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return o.Transport(member, next) })
+	}
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errCredential, err)
@@ -71,6 +74,9 @@ func connect(kubeconfig []byte, o Options) (*connection, error) {
 		co.Scheme = o.Scheme
 		co.HTTPClient = httpClient
 		co.Cache = o.Cache
+		if o.NewInformer != nil {
+			co.Cache.NewInformer = o.NewInformer(member)
+		}
 		co.Cache.DefaultWatchErrorHandler = func(_ context.Context, _ *toolscache.Reflector, err error) { c.watchError.Store(&err) }
 		co.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return staticMapper(o.Scheme), nil }
 	})

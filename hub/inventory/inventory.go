@@ -3,6 +3,7 @@ package inventory
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -35,11 +36,18 @@ type Options struct {
 	Scheme *runtime.Scheme
 	Cache  cache.Options
 	Kinds  []client.Object
+	// Transport goes around the HTTP transport of a member's connection, if set.
+	Transport func(member string, next http.RoundTripper) http.RoundTripper
+	// NewInformer makes the informers of a member's cache; client-go's own if nil.
+	NewInformer func(member string) NewInformer
 	// Timing of probes; DefaultTiming if zero.
 	Timing Timing
 	// Clock; the real one if nil.
 	Clock clock.PassiveClock
 }
+
+// NewInformer makes an informer, as cache.Options has it.
+type NewInformer = func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
 
 // Timing of probes. A member is lost at most Interval + Recheck + 2*Deadline after
 // it fell silent.

@@ -169,7 +169,7 @@ func (m *member) tick(aware multicluster.Aware) {
 // dial connects, probes and fills the cache; the connection can be used when there
 // is no error.
 func (m *member) dial(kubeconfig []byte) (*connection, error) {
-	next, err := connect(kubeconfig, m.inventory.options)
+	next, err := connect(m.name, kubeconfig, m.inventory.options)
 	if err != nil {
 		return nil, err
 	}

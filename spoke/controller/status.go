@@ -153,8 +153,9 @@ func latestDrift(old *v1alpha1.Drift, changes []apply.Change) *v1alpha1.Drift {
 			continue
 		}
 		next := &v1alpha1.Drift{
-			At: metav1.NewMicroTime(change.DoneAt), Object: change.Key.String(), Fields: change.Finding.Paths(),
-			Deleted: change.Deleted, Manager: change.Finding.Manager,
+			DriftFinding: v1alpha1.DriftFinding{Object: change.Key.String(), Fields: change.Finding.Paths(),
+				Deleted: change.Deleted, Manager: change.Finding.Manager},
+			At:         metav1.NewMicroTime(change.DoneAt),
 			RepairedIn: metav1.Duration{Duration: change.Took.Round(100 * time.Microsecond)},
 			Count:      1,
 		}

@@ -127,7 +127,7 @@ func TestEveryRepairIsCountedAndTheLastOneShown(t *testing.T) {
 	mc := wasReady()
 	mc.Status.LastDrift = &v1alpha1.Drift{Count: 5}
 	got := summarize(&snapshot{now: noon, cache: mc}, &r, 0).LastDrift
-	want := &v1alpha1.Drift{At: metav1.NewMicroTime(noon.Add(time.Second)), Object: "Service/sessions", Deleted: true, Manager: drift.Unknown,
+	want := &v1alpha1.Drift{DriftFinding: v1alpha1.DriftFinding{Object: "Service/sessions", Deleted: true, Manager: drift.Unknown}, At: metav1.NewMicroTime(noon.Add(time.Second)),
 		RepairedIn: metav1.Duration{Duration: 41200 * time.Microsecond}, Count: 7}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("last drift (-want +got):\n%s", diff)

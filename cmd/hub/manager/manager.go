@@ -4,6 +4,7 @@ package manager
 
 import (
 	"fmt"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,10 +46,23 @@ type Options struct {
 	// SharedProcess lets one process hold several managers, one after the other:
 	// controller names are otherwise unique in a process.
 	SharedProcess bool
+	// Clock of every controller; the real one if nil.
+	Clock clock.PassiveClock
+	// Timing of the members' probes; inventory.DefaultTiming if zero.
+	Timing inventory.Timing
+	// Transport goes around the HTTP transport of each member's connection, and
+	// HubInformer and MemberInformer make the informers; client-go's own if nil. Tests
+	// inject faults here.
+	Transport      func(member string, next http.RoundTripper) http.RoundTripper
+	HubInformer    inventory.NewInformer
+	MemberInformer func(member string) inventory.NewInformer
 }
 
 // New gives a manager of the hub that hubConfig leads to.
 func New(hubConfig *rest.Config, o Options) (mcmanager.Manager, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
 	scheme, err := hubScheme()
 	if err != nil {
 		return nil, err
@@ -65,10 +79,12 @@ func New(hubConfig *rest.Config, o Options) (mcmanager.Manager, error) {
 		Scheme:    spokecontroller.MemberScheme(),
 		Cache:     spokecontroller.MemberCacheOptions(),
 		Kinds:     spokecontroller.MemberKinds(),
+		Timing:    o.Timing, Clock: o.Clock,
+		Transport: o.Transport, NewInformer: o.MemberInformer,
 	})
 	mgr, err = mcmanager.New(hubConfig, members, manager.Options{
 		Scheme: scheme,
-		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+		Cache: cache.Options{NewInformer: o.HubInformer, ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:                   {Namespaces: here, Label: labels.NewSelector().Add(*credentials)},
 			&clusterinventory.ClusterProfile{}: {Namespaces: here},
 		}},
@@ -86,11 +102,11 @@ func New(hubConfig *rest.Config, o Options) (mcmanager.Manager, error) {
 	}
 	local := mgr.GetLocalManager()
 	hub := &hubcontroller.Reconciler{Client: local.GetClient(), Live: local.GetAPIReader(),
-		InventoryNamespace: o.Inventory, Clock: clock.RealClock{}}
+		InventoryNamespace: o.Inventory, Clock: o.Clock}
 	if err := hub.SetupWithManager(local); err != nil {
 		return nil, fmt.Errorf("set up the hub controller: %w", err)
 	}
-	spoke := spokecontroller.New(spokecontroller.Options{Hub: local, InventoryNamespace: o.Inventory,
+	spoke := spokecontroller.New(spokecontroller.Options{Hub: local, InventoryNamespace: o.Inventory, Clock: o.Clock,
 		Typer: applyconfigurations.NewTypeConverter(spokecontroller.MemberScheme())})
 	if err := mgr.Add(spoke); err != nil {
 		return nil, fmt.Errorf("set up the spoke controller: %w", err)
