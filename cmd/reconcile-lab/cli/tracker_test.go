@@ -134,7 +134,7 @@ func TestDriftLine(t *testing.T) {
 			}
 		})
 	}
-	d := v1alpha1.Drift{At: metav1.NewMicroTime(noon.Add(-24 * time.Hour)), Object: "Service/a", Deleted: true}
+	d := v1alpha1.Drift{At: metav1.NewMicroTime(noon.Add(-24 * time.Hour)), DriftFinding: v1alpha1.DriftFinding{Object: "Service/a", Deleted: true}}
 	if got := driftLine("m", d.Object, &d, noon); !strings.Contains(got, "2026-05-03 12:00:00") {
 		t.Errorf("a drift of yesterday lacks its date: %s", got)
 	}
