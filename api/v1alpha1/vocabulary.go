@@ -83,6 +83,8 @@ const (
 	ReasonDriftReported        = "DriftReported"
 	ReasonDriftFight           = "DriftFight"
 	ReasonForeignFields        = "ForeignFields"
+	// ReasonRecovered is on Events only.
+	ReasonRecovered = "Recovered"
 )
 
 // Reasons of the Reachable condition of a ClusterProfile.

@@ -25,6 +25,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/hub/placement"
 	"github.com/reconcile-lab/reconcile-lab/hub/verdict"
+	"github.com/reconcile-lab/reconcile-lab/spoke/events"
 	"github.com/reconcile-lab/reconcile-lab/spoke/recency"
 )
 
@@ -44,9 +45,12 @@ type Reconciler struct {
 	// InventoryNamespace of the ClusterProfiles.
 	InventoryNamespace string
 	Clock              clock.PassiveClock
+	// Events records transitions of CacheClusters; none if nil.
+	Events *events.Sink
 
 	// writes to CacheClusters, which the cache may not show yet.
 	writes recency.Writes
+	pace   pace
 }
 
 // SetupWithManager adds the controller to the hub's own manager: it never touches
@@ -104,7 +108,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return again(failed)
 	}
 	// The status is written also when applying failed: it then says what was done.
-	return again(firstOf(err, r.write(ctx, snapshot, &plan)))
+	later, failed := r.write(ctx, snapshot, &plan)
+	if err = firstOf(err, failed); err != nil {
+		return again(err)
+	}
+	return ctrl.Result{RequeueAfter: later}, nil
 }
 
 // again turns an error into the time of the next try.
@@ -257,6 +265,8 @@ func (r *Reconciler) release(ctx context.Context, s *snapshot, p *plan) (gone bo
 			return false, nil
 		}
 	}
+	r.pace.forget(s.cache.UID)
+	r.Events.Forget(s.cache.UID)
 	released := s.cache.DeepCopy()
 	if !controllerutil.RemoveFinalizer(released, v1alpha1.Finalizer) {
 		return true, nil
@@ -264,19 +274,25 @@ func (r *Reconciler) release(ctx context.Context, s *snapshot, p *plan) (gone bo
 	return true, client.IgnoreNotFound(r.Client.Patch(ctx, released, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{})))
 }
 
-// write saves the verdict if it says anything new.
-func (r *Reconciler) write(ctx context.Context, s *snapshot, p *plan) error {
+// write saves the verdict if it says anything new. later is when a verdict that was
+// put off is due, or 0.
+func (r *Reconciler) write(ctx context.Context, s *snapshot, p *plan) (later time.Duration, err error) {
 	updated := s.cache.DeepCopy()
 	updated.Status = verdict.Summarize(&s.cache.Status, p.verdict)
 	if equality.Semantic.DeepEqual(updated.Status, s.cache.Status) {
-		return nil
+		return 0, nil
 	}
-	err := r.Client.Status().Patch(ctx, updated, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{}))
+	if later := r.pace.hasty(s.cache.UID, &s.cache.Status, &updated.Status, s.now); later > 0 {
+		return later, nil
+	}
+	err = r.Client.Status().Patch(ctx, updated, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
-		return client.IgnoreNotFound(err)
+		return 0, client.IgnoreNotFound(err)
 	}
 	r.writes.Wrote(updated)
-	return nil
+	r.pace.note(updated.UID, s.now)
+	r.Events.Record(s.now, reference(updated), transitions(&s.cache.Status, &updated.Status)...)
+	return 0, nil
 }
 
 func existing(s *snapshot, name string) *v1alpha1.MemberCache {

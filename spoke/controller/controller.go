@@ -16,6 +16,7 @@ import (
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/events"
 	"github.com/reconcile-lab/reconcile-lab/spoke/recency"
 )
 
@@ -31,6 +32,8 @@ type Options struct {
 	Workers int
 	// Clock; the real one if nil.
 	Clock clock.PassiveClock
+	// Events records transitions of MemberCaches; none if nil.
+	Events *events.Sink
 }
 
 // Controller holds one set of workers for each member. It is started once.
@@ -132,6 +135,7 @@ func (c *Controller) onMemberCache(object any, gone bool) {
 		if m := c.find(mc.Spec.Cluster); m != nil {
 			m.forget(key)
 			c.writes.Forget(mc.UID)
+			c.Events.Forget(mc.UID)
 			c.drop(m)
 		}
 		return

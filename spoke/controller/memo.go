@@ -87,9 +87,11 @@ type remembered struct {
 	generation int64
 	desired    []apply.Desired
 	problems   []render.Problem
+	// since is when the generation was seen first.
+	since time.Time
 }
 
-func (m *memo) desire(typer drift.Typer, mc *v1alpha1.MemberCache) ([]apply.Desired, []render.Problem, error) {
+func (m *memo) desire(typer drift.Typer, mc *v1alpha1.MemberCache, now time.Time) ([]apply.Desired, []render.Problem, error) {
 	key := client.ObjectKeyFromObject(mc)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,8 +106,15 @@ func (m *memo) desire(typer drift.Typer, mc *v1alpha1.MemberCache) ([]apply.Desi
 	if m.entries == nil {
 		m.entries = map[types.NamespacedName]remembered{}
 	}
-	m.entries[key] = remembered{uid: mc.UID, generation: mc.Generation, desired: desired, problems: problems}
+	m.entries[key] = remembered{uid: mc.UID, generation: mc.Generation, desired: desired, problems: problems, since: now}
 	return desired, problems, nil
+}
+
+// since is when the present generation was seen first, or zero.
+func (m *memo) since(key types.NamespacedName) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.entries[key].since
 }
 
 func (m *memo) forget(key types.NamespacedName) {

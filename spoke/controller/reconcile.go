@@ -94,7 +94,7 @@ func (m *member) converge(ctx context.Context, s *snapshot) result {
 	if s.cache.DeletionTimestamp != nil {
 		return m.remove(ctx, s, applier)
 	}
-	desired, problems, err := m.memo.desire(m.Typer, s.cache)
+	desired, problems, err := m.memo.desire(m.Typer, s.cache, s.now)
 	if err != nil {
 		return result{failure: outcome.Of(err, "render", s.cache.Name), report: apply.Report{Inventory: s.cache.Status.Inventory}}
 	}

@@ -44,14 +44,30 @@ func (m *member) write(ctx context.Context, s *snapshot, r *result, attempts int
 	if equality.Semantic.DeepEqual(updated.Status, s.cache.Status) {
 		return 0, nil
 	}
-	if later := hasty(&s.cache.Status, &updated.Status, s.now); later > 0 {
+	later = max(hasty(&s.cache.Status, &updated.Status, s.now), early(s, &updated.Status, m.memo.since(client.ObjectKeyFromObject(s.cache))))
+	if later > 0 {
 		return later, nil
 	}
 	if err := hub.Status().Patch(ctx, updated, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{})); err != nil {
 		return 0, err
 	}
 	m.writes.Wrote(updated)
+	m.Events.Record(s.now, reference(updated), transitions(&s.cache.Status, &updated.Status)...)
 	return 0, nil
+}
+
+// early says how long the first report about a generation should wait that only
+// says that pods are on their way: where they are ready a moment later, one write
+// says it all. since is when the generation was seen first.
+func early(s *snapshot, next *v1alpha1.MemberCacheStatus, since time.Time) time.Duration {
+	old := &s.cache.Status
+	waited := s.now.Sub(since)
+	if since.IsZero() || waited < 0 || next.State != v1alpha1.MemberProgressing || next.Class != "" ||
+		old.State != "" && old.ObservedGeneration == s.cache.Generation ||
+		!equality.Semantic.DeepEqual(old.LastDrift, next.LastDrift) || !equality.Semantic.DeepEqual(old.OpenDrifts, next.OpenDrifts) {
+		return 0
+	}
+	return max(0, countsPause-waited)
 }
 
 // hasty says how long a report should wait that differs from the last one in

@@ -30,6 +30,7 @@ import (
 	hubcontroller "github.com/reconcile-lab/reconcile-lab/hub/controller"
 	"github.com/reconcile-lab/reconcile-lab/hub/inventory"
 	spokecontroller "github.com/reconcile-lab/reconcile-lab/spoke/controller"
+	"github.com/reconcile-lab/reconcile-lab/spoke/events"
 )
 
 // Options of the hub manager.
@@ -101,12 +102,13 @@ func New(hubConfig *rest.Config, o Options) (mcmanager.Manager, error) {
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
 	local := mgr.GetLocalManager()
-	hub := &hubcontroller.Reconciler{Client: local.GetClient(), Live: local.GetAPIReader(),
+	sink := events.NewSink(local.GetEventRecorder(v1alpha1.ManagedBy))
+	hub := &hubcontroller.Reconciler{Events: sink, Client: local.GetClient(), Live: local.GetAPIReader(),
 		InventoryNamespace: o.Inventory, Clock: o.Clock}
 	if err := hub.SetupWithManager(local); err != nil {
 		return nil, fmt.Errorf("set up the hub controller: %w", err)
 	}
-	spoke := spokecontroller.New(spokecontroller.Options{Hub: local, InventoryNamespace: o.Inventory, Clock: o.Clock,
+	spoke := spokecontroller.New(spokecontroller.Options{Hub: local, Events: sink, InventoryNamespace: o.Inventory, Clock: o.Clock,
 		Typer: applyconfigurations.NewTypeConverter(spokecontroller.MemberScheme())})
 	if err := mgr.Add(spoke); err != nil {
 		return nil, fmt.Errorf("set up the spoke controller: %w", err)

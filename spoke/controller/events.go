@@ -1,0 +1,87 @@
+package controller
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/events"
+)
+
+// transitions are the events of a status that was saved: trouble that is new, its
+// end, and drift that is reported instead of put right. Pods that start, roll out
+// and become ready are none: their number and the hub's writes would grow with
+// every change that goes well.
+func transitions(old, next *v1alpha1.MemberCacheStatus) []events.Event {
+	var found []events.Event
+	switch was, is := trouble(old), trouble(next); {
+	case is != "" && is != was:
+		found = append(found, events.Event{Warning: true, Reason: next.Reason, Action: "Apply", Note: advice(&next.Outcome)})
+	case is == "" && was != "" && next.State == v1alpha1.MemberReady:
+		found = append(found, events.Event{Reason: v1alpha1.ReasonRecovered, Action: "Apply",
+			Note: fmt.Sprintf("ready again; was %s (%s)", old.State, old.Reason)})
+	}
+	if next.Reason == v1alpha1.ReasonRecreating && old.Reason != next.Reason {
+		found = append(found, events.Event{Reason: next.Reason, Action: "Recreate", Note: next.Message})
+	}
+	if next.Reason == v1alpha1.ReasonDriftFight {
+		// The transition above has said so.
+		return found
+	}
+	for i := range next.OpenDrifts {
+		drifted := &next.OpenDrifts[i]
+		if slices.ContainsFunc(old.OpenDrifts, func(known v1alpha1.DriftFinding) bool { return sameDrift(&known, drifted) }) {
+			continue
+		}
+		found = append(found, events.Event{Warning: true, Reason: driftReason(drifted), Action: "Observe", Note: described(drifted)})
+	}
+	return found
+}
+
+// trouble is the reason that needs somebody's attention, or empty.
+func trouble(s *v1alpha1.MemberCacheStatus) string {
+	switch s.State {
+	case v1alpha1.MemberBlocked, v1alpha1.MemberDegraded, v1alpha1.MemberUnreachable:
+		return string(s.State) + s.Reason
+	case v1alpha1.MemberProgressing, v1alpha1.MemberDeleting:
+		if s.Class != "" {
+			return string(s.Class) + s.Reason
+		}
+	}
+	return ""
+}
+
+func sameDrift(a, b *v1alpha1.DriftFinding) bool {
+	return a.Object == b.Object && a.Foreign == b.Foreign && a.Deleted == b.Deleted && a.Manager == b.Manager && slices.Equal(a.Fields, b.Fields)
+}
+
+func driftReason(f *v1alpha1.DriftFinding) string {
+	if f.Foreign {
+		return v1alpha1.ReasonForeignFields
+	}
+	return v1alpha1.ReasonDriftReported
+}
+
+func described(f *v1alpha1.DriftFinding) string {
+	if f.Deleted {
+		return f.Object + " was deleted"
+	}
+	return fmt.Sprintf("%s: %s changed by %s", f.Object, strings.Join(f.Fields, ", "), cmp.Or(f.Manager, "unknown"))
+}
+
+func advice(o *v1alpha1.Outcome) string {
+	if o.Hint == "" {
+		return o.Message
+	}
+	return o.Message + ": " + o.Hint
+}
+
+// reference without the resource version, so that repeated events form a series.
+func reference(mc *v1alpha1.MemberCache) corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "MemberCache",
+		Namespace: mc.Namespace, Name: mc.Name, UID: mc.UID}
+}
