@@ -87,8 +87,8 @@ type remembered struct {
 	generation int64
 	desired    []apply.Desired
 	problems   []render.Problem
-	// since is when the generation was seen first.
-	since time.Time
+	// since is when the generation was seen first, ripples when it began to ripple.
+	since, ripples time.Time
 }
 
 func (m *memo) desire(typer drift.Typer, mc *v1alpha1.MemberCache, now time.Time) ([]apply.Desired, []render.Problem, error) {
@@ -115,6 +115,24 @@ func (m *memo) since(key types.NamespacedName) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.entries[key].since
+}
+
+// rippling notes whether a cache ripples and gives since when, or zero.
+func (m *memo) rippling(key types.NamespacedName, is bool, now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.entries[key]
+	if !ok {
+		return time.Time{}
+	}
+	switch {
+	case !is:
+		e.ripples = time.Time{}
+	case e.ripples.IsZero():
+		e.ripples = now
+	}
+	m.entries[key] = e
+	return e.ripples
 }
 
 func (m *memo) forget(key types.NamespacedName) {

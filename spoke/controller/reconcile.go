@@ -54,6 +54,8 @@ func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ct
 	}
 	result.report.Changes = append(m.unreported.take(request.NamespacedName), result.report.Changes...)
 	next := m.next(request, &result)
+	var calm time.Duration
+	result.observation, calm = m.calm(snapshot, request.NamespacedName, result.observation)
 	later, err := m.write(ctx, snapshot, &result, m.backoff.NumRequeues(request))
 	if err != nil {
 		m.unreported.put(request.NamespacedName, result.report.Changes)
@@ -63,10 +65,16 @@ func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ct
 		}
 		return ctrl.Result{}, fmt.Errorf("report %s to the hub: %w", request.NamespacedName, err)
 	}
-	if later > 0 && (next.RequeueAfter == 0 || later < next.RequeueAfter) {
-		next.RequeueAfter = later
+	return sooner(sooner(next, later), calm), nil
+}
+
+// sooner asks for the next try after a time, unless it comes before that anyway. 0
+// asks for nothing.
+func sooner(next ctrl.Result, after time.Duration) ctrl.Result {
+	if after > 0 && (next.RequeueAfter == 0 || after < next.RequeueAfter) {
+		next.RequeueAfter = after
 	}
-	return next, nil
+	return next
 }
 
 // work does what there is to do in the member, as far as it is connected.

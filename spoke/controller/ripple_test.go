@@ -1,0 +1,53 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
+)
+
+func TestTheRipplesOfARepairAreNoRollOut(t *testing.T) {
+	key := types.NamespacedName{Name: "a"}
+	rolling := &observe.Observation{State: v1alpha1.MemberProgressing, Replicas: 3, ReadyReplicas: 2, Outcome: v1alpha1.Outcome{Reason: v1alpha1.ReasonRollingOut, Message: "scaling down"}}
+	short := &observe.Observation{State: v1alpha1.MemberProgressing, Replicas: 2, ReadyReplicas: 1, Outcome: v1alpha1.Outcome{Reason: v1alpha1.ReasonRollingOut}}
+	settled := wasReady()
+	settled.Generation = settled.Status.ObservedGeneration
+	starting := settled.DeepCopy()
+	starting.Status.State = v1alpha1.MemberProgressing
+	type look struct {
+		after time.Duration
+		o     *observe.Observation
+		state v1alpha1.MemberState
+		later time.Duration
+	}
+	for _, c := range []struct {
+		name  string
+		cache *v1alpha1.MemberCache
+		looks []look
+	}{
+		{"it is over soon", settled, []look{{0, rolling, v1alpha1.MemberReady, time.Second}, {300 * time.Millisecond, rolling, v1alpha1.MemberReady, 700 * time.Millisecond},
+			{400 * time.Millisecond, readyIs, v1alpha1.MemberReady, 0}, {5 * time.Second, rolling, v1alpha1.MemberReady, time.Second}}},
+		{"it goes on", settled, []look{{0, rolling, v1alpha1.MemberReady, time.Second}, {time.Second, rolling, v1alpha1.MemberProgressing, 0}, {2 * time.Second, rolling, v1alpha1.MemberProgressing, 0}}},
+		{"a wanted pod is not ready", settled, []look{{0, short, v1alpha1.MemberProgressing, 0}}},
+		{"the spec changed", wasReady(), []look{{0, rolling, v1alpha1.MemberProgressing, 0}}},
+		{"it was not ready", starting, []look{{0, rolling, v1alpha1.MemberProgressing, 0}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := &member{memo: memo{entries: map[types.NamespacedName]remembered{key: {}}}}
+			for i, l := range c.looks {
+				o, later := m.calm(&snapshot{now: noon.Add(l.after), cache: c.cache}, key, l.o)
+				if o.State != l.state || later != l.later {
+					t.Errorf("look %d: %s for %s, want %s for %s", i, o.State, later, l.state, l.later)
+				}
+				if diff := cmp.Diff(c.cache.Status.Replicas, o.Replicas); later > 0 && diff != "" {
+					t.Errorf("look %d: the count moves (-want +got):\n%s", i, diff)
+				}
+			}
+		})
+	}
+}
