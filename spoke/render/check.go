@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
@@ -32,6 +33,8 @@ const (
 	maxItemSize = 1 << 30
 	// slabChunk is slab_chunk_max where nobody sets it.
 	slabChunk = 512 << 10
+
+	minStorage = 1 << 20
 )
 
 // Check finds what no member could run. Admission refuses most of it in a
@@ -66,6 +69,7 @@ func Check(t *v1alpha1.CacheTemplate) []Problem {
 	if t.Resources != nil {
 		checkResources(t.Resources, MemoryMiB(t), add)
 	}
+	checkStorage(t, add)
 	return problems
 }
 
@@ -83,6 +87,39 @@ func checkItemSize(m *v1alpha1.MemcachedSpec, memory resource.Quantity, add func
 
 func setsSlabChunk(m *v1alpha1.MemcachedSpec) bool {
 	return slices.ContainsFunc(m.Extended, func(e string) bool { return strings.Contains(e, "slab_chunk_max=") })
+}
+
+// checkStorage finds claims that no API server takes, and a cache that is told to
+// keep its items where there is no volume: it would not start.
+func checkStorage(t *v1alpha1.CacheTemplate, add func(field, value, fix string)) {
+	if t.Storage == nil {
+		if t.Memcached == nil {
+			return
+		}
+		for i, option := range t.Memcached.Extended {
+			if strings.Contains(option, "="+DataPath+"/") {
+				add(fmt.Sprintf("memcached.extended[%d]", i), option, "set storage, which is what "+DataPath+" is")
+			}
+		}
+		return
+	}
+	if t.Storage.Size.Value() < minStorage {
+		add("storage.size", t.Storage.Size.String(), "use at least 1Mi")
+	}
+	// The empty name is one too: it asks for a volume that was made beforehand.
+	if class := ptr.Deref(t.Storage.StorageClassName, ""); class != "" {
+		for _, wrong := range validation.IsDNS1123Subdomain(class) {
+			add("storage.storageClassName", class, wrong)
+		}
+	}
+	for _, r := range []struct {
+		field string
+		value v1alpha1.ClaimRetention
+	}{{"storage.whenDeleted", t.Storage.WhenDeleted}, {"storage.whenScaled", t.Storage.WhenScaled}} {
+		if r.value != "" && r.value != v1alpha1.ClaimRetain && r.value != v1alpha1.ClaimDelete {
+			add(r.field, string(r.value), "use Retain or Delete")
+		}
+	}
 }
 
 // checkResources finds a container that the kernel would kill once its cache is

@@ -43,6 +43,7 @@ func (in input) marks() map[string]string {
 // the pods that it lists.
 func headlessService(in input) *corev1ac.ServiceApplyConfiguration {
 	return service(in, in.name).WithSpec(corev1ac.ServiceSpec().
+		WithType(corev1.ServiceTypeClusterIP).
 		WithClusterIP(corev1.ClusterIPNone).
 		WithSelector(Selector(in.name)).
 		WithPorts(servicePorts(in)...))
@@ -86,6 +87,7 @@ func statefulSet(in input) *appsv1ac.StatefulSetApplyConfiguration {
 	if in.pod.MinReadySeconds > 0 {
 		spec.WithMinReadySeconds(in.pod.MinReadySeconds)
 	}
+	store(in, spec)
 	return appsv1ac.StatefulSet(in.name, in.namespace).
 		WithLabels(in.labels()).
 		WithAnnotations(in.marks()).
@@ -124,12 +126,13 @@ func podTemplate(in input) *corev1ac.PodTemplateSpecApplyConfiguration {
 
 func cacheContainer(in input) *corev1ac.ContainerApplyConfiguration {
 	return corev1ac.Container().
-		WithName("memcached").
+		WithName(CacheContainer).
 		WithImage(in.image).
 		WithArgs(in.args...).
 		WithPorts(containerPort("client", clientPort)).
 		WithResources(requirements(&in.resources)).
 		WithSecurityContext(containerSecurity()).
+		WithVolumeMounts(mounts(in)...).
 		WithReadinessProbe(corev1ac.Probe().
 			WithTCPSocket(corev1ac.TCPSocketAction().WithPort(intstr.FromString("client"))).
 			WithPeriodSeconds(5).WithTimeoutSeconds(3).WithFailureThreshold(3))

@@ -42,6 +42,7 @@ type input struct {
 	exporter                        *v1alpha1.ExporterSpec
 	serviceAnnotations              map[string]string
 	clientService                   bool
+	storage                         *v1alpha1.StorageSpec
 	pod                             v1alpha1.PodSpec
 }
 
@@ -53,6 +54,7 @@ func newInput(mc *v1alpha1.MemberCache) input {
 		replicas:  ptr.Deref(t.Replicas, defaultReplicas),
 		memoryMiB: MemoryMiB(&t),
 		args:      arguments(&t),
+		storage:   t.Storage,
 		pod:       ptr.Deref(t.Pod, v1alpha1.PodSpec{}),
 	}
 	if in.image == "" {

@@ -74,6 +74,7 @@ func TestRenderedChildrenAreThoseOfTheGoldenFiles(t *testing.T) {
 		"everything":     everything(),
 		"exporter":       withExporter,
 		"clusterip":      {Service: &v1alpha1.ServiceSpec{Type: v1alpha1.ServiceClusterIP}},
+		"storage":        withStorage(),
 		"chunks-cache":   mimir("8Gi", "1Mi", 4, "modern", "track_sizes"),
 		"index-cache":    mimir("2Gi", "5Mi", 3, "modern"),
 		"metadata-cache": metadataCache(),
@@ -95,6 +96,27 @@ func TestRenderedChildrenAreThoseOfTheGoldenFiles(t *testing.T) {
 				t.Errorf("children (-%s +rendered):\n%s", golden, diff)
 			}
 		})
+	}
+}
+
+func withStorage() v1alpha1.CacheTemplate {
+	return v1alpha1.CacheTemplate{
+		Memcached: &v1alpha1.MemcachedSpec{Extended: []string{"ext_path=/data/extstore:8G"}},
+		Storage: &v1alpha1.StorageSpec{Size: resource.MustParse("10Gi"), StorageClassName: ptr.To("fast"),
+			WhenDeleted: v1alpha1.ClaimRetain, WhenScaled: v1alpha1.ClaimDelete},
+	}
+}
+
+func TestClaimsAreKeptUnlessTheSpecSaysOtherwise(t *testing.T) {
+	template := withStorage()
+	template.Storage.WhenDeleted, template.Storage.WhenScaled, template.Storage.StorageClassName = "", "", nil
+	set := find(t, render(t, memberCache("sessions", template)), "StatefulSet", "sessions")
+	if diff := cmp.Diff(map[string]any{"whenDeleted": "Retain", "whenScaled": "Retain"}, at(set, "spec", "persistentVolumeClaimRetentionPolicy")); diff != "" {
+		t.Errorf("retention (-want +got):\n%s", diff)
+	}
+	claims := at(set, "spec", "volumeClaimTemplates").([]any)
+	if _, named := claims[0].(map[string]any)["spec"].(map[string]any)["storageClassName"]; named {
+		t.Error("a class that was left out is named, which is not the member's default")
 	}
 }
 
@@ -258,6 +280,7 @@ func TestAHashChangesExactlyWhenItsIntentDoes(t *testing.T) {
 		"an argument":               func(mc *v1alpha1.MemberCache) { mc.Spec.Template.Memcached.Args = []string{"-vv"} },
 		"annotations of Services":   func(mc *v1alpha1.MemberCache) { mc.Spec.Template.Service.Annotations = nil },
 		"the owner":                 func(mc *v1alpha1.MemberCache) { mc.Spec.CacheClusterUID = "another" },
+		"the size of the volumes":   func(mc *v1alpha1.MemberCache) { mc.Spec.Template.Storage = withStorage().Storage },
 		"a pod label":               func(mc *v1alpha1.MemberCache) { mc.Spec.Template.Pod.Labels["team"] = "search" },
 		"the exporter being absent": func(mc *v1alpha1.MemberCache) { mc.Spec.Template.Exporter = nil },
 	} {

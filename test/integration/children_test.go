@@ -29,6 +29,7 @@ func full() v1alpha1.CacheTemplate {
 			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2048Mi")}},
 		Exporter: &v1alpha1.ExporterSpec{Enabled: true},
 		Service:  &v1alpha1.ServiceSpec{Type: v1alpha1.ServiceClusterIP, Annotations: map[string]string{"example.org/team": "checkout"}},
+		Storage: &v1alpha1.StorageSpec{Size: resource.MustParse("10240Mi"), StorageClassName: ptr.To("fast"), WhenScaled: v1alpha1.ClaimDelete},
 		Pod: &v1alpha1.PodSpec{MinReadySeconds: 5, Management: v1alpha1.PodManagementOrderedReady, PriorityClassName: "system-cluster-critical",
 			NodeSelector: map[string]string{"disk": "none"},
 			Tolerations: []corev1.Toleration{{Key: "cache", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
