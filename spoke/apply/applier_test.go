@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
@@ -35,19 +36,13 @@ func (m *member) Get(_ context.Context, at client.ObjectKey, object client.Objec
 	if !ok {
 		return apierrors.NewNotFound(resource, at.Name)
 	}
-	if u, ok := object.(*unstructured.Unstructured); ok {
-		held.DeepCopyInto(u)
-	}
-	return nil
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(held.Object, object)
 }
 
-func (m *member) Apply(_ context.Context, configuration runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
-	if named, ok := configuration.(interface {
-		GetKind() string
-		GetName() string
-	}); ok {
-		m.applied = append(m.applied, named.GetKind()+"/"+named.GetName())
-	}
+func (m *member) Scheme() *runtime.Scheme { return clientgoscheme.Scheme }
+
+func (m *member) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
+	m.applied = append(m.applied, object.GetObjectKind().GroupVersionKind().Kind+"/"+object.GetName())
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -17,7 +16,7 @@ import (
 // nothing.
 type Recent struct {
 	mu      sync.Mutex
-	written map[place]*unstructured.Unstructured
+	written map[place]metav1.Object
 	known   map[lesson]*drift.Fields
 }
 
@@ -30,11 +29,11 @@ type lesson struct{ uid, hash string }
 
 // NewRecent remembers nothing yet.
 func NewRecent() *Recent {
-	return &Recent{written: map[place]*unstructured.Unstructured{}, known: map[lesson]*drift.Fields{}}
+	return &Recent{written: map[place]metav1.Object{}, known: map[lesson]*drift.Fields{}}
 }
 
 // Put remembers what the API server answered.
-func (r *Recent) Put(key Key, namespace string, object *unstructured.Unstructured) {
+func (r *Recent) Put(key Key, namespace string, object metav1.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.written[place{key, namespace}] = object
@@ -78,7 +77,7 @@ func (r *Recent) Latest(key Key, namespace string, cached metav1.Object) metav1.
 // Learn notes which fields the member did not put under our name although the
 // apply succeeded: an API server of another version may keep a set of another
 // shape. Without this, such a field would be drift for ever.
-func (r *Recent) Learn(d Desired, applied *unstructured.Unstructured) {
+func (r *Recent) Learn(d Desired, applied metav1.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := lesson{string(applied.GetUID()), d.Hash}

@@ -8,8 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
@@ -141,16 +139,7 @@ func (m *member) applier(s *snapshot) *apply.Applier {
 func (m *member) observe(s *snapshot) *observe.Observation {
 	key := apply.Key{Kind: render.StatefulSetKind, Name: s.cache.Spec.CacheCluster}
 	live := m.recent.Latest(key, s.cache.Namespace, s.live[key])
-	var set *appsv1.StatefulSet
-	switch object := live.(type) {
-	case *appsv1.StatefulSet:
-		set = object
-	case *unstructured.Unstructured:
-		set = &appsv1.StatefulSet{}
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, set) != nil {
-			set = nil
-		}
-	}
+	set, _ := live.(*appsv1.StatefulSet)
 	seen := observe.Observe(set, s.pods)
 	return &seen
 }
