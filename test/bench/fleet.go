@@ -1,24 +1,36 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clusterinventory "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab"
 )
 
+// namespace of everything that is measured; it is there in every cluster, so that
+// no measurement pays for making it.
+const namespace = corev1.NamespaceDefault
+
 // fleet is a lab's clusters and its hub manager.
 type fleet struct {
-	manager  *lab.Manager
-	clusters []cluster // the hub first
+	options
+	lab      *lab.Lab
+	manager  *manager
+	clusters []*cluster // the hub first
+	marks    *marks
+	report   report
 }
 
 type cluster struct {
@@ -30,9 +42,19 @@ type cluster struct {
 	raw rest.Interface
 }
 
-func (f *fleet) members() []cluster { return f.clusters[1:] }
+func (f *fleet) hub() *cluster       { return f.clusters[0] }
+func (f *fleet) members() []*cluster { return f.clusters[1:] }
+func (c *cluster) String() string    { return c.name }
+func (f *fleet) healthy() []*cluster { return f.clusters[1 : len(f.clusters)-1] }
+func (f *fleet) toBeHung() *cluster  { return f.clusters[len(f.clusters)-1] }
+func names(clusters []*cluster) (all []string) {
+	for _, c := range clusters {
+		all = append(all, c.name)
+	}
+	return all
+}
 
-func connect(l *lab.Lab) (*fleet, error) {
+func connect(l *lab.Lab, o options) (*fleet, error) {
 	state, err := l.Load()
 	if err != nil {
 		return nil, err
@@ -40,9 +62,13 @@ func connect(l *lab.Lab) (*fleet, error) {
 	if state.Manager == nil {
 		return nil, errors.New("lab " + l.Name + " runs no hub manager as a process: make an embedded one with reconcile-lab up")
 	}
-	f := &fleet{manager: state.Manager}
+	f := &fleet{options: o, lab: l, marks: newMarks(), manager: &manager{Manager: *state.Manager, dir: l.Dir}}
 	for _, name := range append([]string{lab.Hub}, state.Members...) {
-		c, err := newCluster(l.Kubeconfig(), name)
+		config, err := clientConfig(l.Kubeconfig(), name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		c, err := newCluster(config, name)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -51,28 +77,58 @@ func connect(l *lab.Lab) (*fleet, error) {
 	return f, nil
 }
 
-func newCluster(kubeconfig, name string) (cluster, error) {
+func clientConfig(kubeconfig, name string) (*rest.Config, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig},
 		&clientcmd.ConfigOverrides{CurrentContext: name}).ClientConfig()
 	if err != nil {
-		return cluster{}, err
+		return nil, err
 	}
 	config.QPS, config.UserAgent = -1, "bench"
+	return config, nil
+}
+
+func newCluster(config *rest.Config, name string) (*cluster, error) {
 	server, err := url.Parse(config.Host)
 	if err != nil {
-		return cluster{}, err
+		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return cluster{}, err
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), clusterinventory.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
 	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return cluster{}, err
+		return nil, err
 	}
 	unversioned := rest.CopyConfig(config)
 	unversioned.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
 	raw, err := rest.UnversionedRESTClientFor(unversioned)
-	return cluster{WithWatch: c, name: name, host: server.Host, raw: raw}, err
+	return &cluster{WithWatch: c, name: name, host: server.Host, raw: raw}, err
+}
+
+// atRest says that nobody has anything left to do about a StatefulSet.
+func atRest(set *appsv1.StatefulSet) bool {
+	wanted, s := *set.Spec.Replicas, set.Status
+	return s.ObservedGeneration == set.Generation && s.Replicas == wanted && s.ReadyReplicas == wanted &&
+		s.AvailableReplicas == wanted && s.UpdatedReplicas == wanted
+}
+
+// each runs do for every cluster at the same time.
+func each(ctx context.Context, clusters []*cluster, do func(context.Context, *cluster) error) error {
+	errs := make(chan error)
+	for _, c := range clusters {
+		go func() {
+			if err := do(ctx, c); err != nil {
+				errs <- fmt.Errorf("%s: %w", c.name, err)
+				return
+			}
+			errs <- nil
+		}()
+	}
+	var all error
+	for range clusters {
+		all = errors.Join(all, <-errs)
+	}
+	return all
 }

@@ -4,29 +4,32 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"maps"
-	"math"
 	"net/http"
 	"os"
-	"slices"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab"
+	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab/process"
 )
 
-// metrics by family name.
-type metrics map[string]*dto.MetricFamily
-
-func parse(text io.Reader) (metrics, error) {
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	return parser.TextToMetricFamilies(text)
+// manager is the hub manager's process, across its restarts.
+type manager struct {
+	lab.Manager
+	dir string
+	// used is the CPU time of the processes that ended.
+	used float64
 }
 
-func (f *fleet) managerMetrics(ctx context.Context) (metrics, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+f.manager.Metrics+"/metrics", nil)
+// requests that the manager sent so far, by cluster and method. The probes of the
+// members are among them, dry runs too.
+func (m *manager) requests(ctx context.Context, hosts map[string]string) (counts, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.Metrics+"/metrics", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -34,162 +37,110 @@ func (f *fleet) managerMetrics(ctx context.Context) (metrics, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metrics of the hub manager: %w", err)
 	}
-	defer response.Body.Close()
-	return parse(response.Body)
-}
-
-func (c *cluster) metrics(ctx context.Context) (metrics, error) {
-	raw, err := c.raw.Get().AbsPath("/metrics").Do(ctx).Raw()
-	if err != nil {
-		return nil, fmt.Errorf("metrics of %s: %w", c.name, err)
-	}
-	return parse(bytes.NewReader(raw))
-}
-
-func labels(m *dto.Metric) map[string]string {
-	all := map[string]string{}
-	for _, l := range m.GetLabel() {
-		all[l.GetName()] = l.GetValue()
-	}
-	return all
-}
-
-// writes are requests that change something, by who counted them.
-type writes map[string]float64
-
-// countWrites sums up what the manager's clients sent to each API server, and what
-// each API server got from anybody. Only the latter can tell leases apart.
-func (f *fleet) countWrites(ctx context.Context) (writes, error) {
-	count := writes{}
-	own, err := f.managerMetrics(ctx)
+	defer func() { _ = response.Body.Close() }()
+	all, err := parse(response.Body)
 	if err != nil {
 		return nil, err
 	}
-	for i := range f.clusters {
-		c := &f.clusters[i]
-		sent := "writes of the manager to " + c.name
-		count[sent] = 0
-		for _, m := range own["rest_client_requests_total"].GetMetric() {
-			l := labels(m)
-			if l["host"] == c.host && l["method"] != http.MethodGet {
-				count[sent] += m.GetCounter().GetValue()
-			}
-		}
-		if count[sent] == 0 {
-			return nil, fmt.Errorf("the hub manager counts no write to %s at %s, where it made some: its metrics name the host otherwise", c.name, c.host)
-		}
-		server, err := c.metrics(ctx)
-		if err != nil {
-			return nil, err
-		}
-		got, leases := "writes of anybody at "+c.name, "leases written by anybody at "+c.name
-		count[got], count[leases] = 0, 0
-		for _, m := range server["apiserver_request_total"].GetMetric() {
-			l := labels(m)
-			switch {
-			case !slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}, l["verb"]) || l["dry_run"] != "":
-			case l["resource"] == "leases":
-				count[leases] += m.GetCounter().GetValue()
-			default:
-				count[got] += m.GetCounter().GetValue()
-			}
+	count := counts{}
+	for _, metric := range all["rest_client_requests_total"].GetMetric() {
+		l := labels(metric)
+		if where, known := hosts[l["host"]]; known {
+			count[l["method"]+" "+where] += value(metric)
 		}
 	}
 	return count, nil
 }
 
-func (f *fleet) measureIdle(ctx context.Context, o options, r *report) error {
-	for i := range f.members() {
-		if err := f.members()[i].atRest(ctx); err != nil {
-			return err
-		}
-	}
-	// What was measured before has its last echo in events and status.
-	const echo = 15 * time.Second
-	step("watching for writes for %s", o.idle)
-	if err := pause(ctx, echo); err != nil {
-		return err
-	}
-	before, err := f.countWrites(ctx)
-	if err != nil {
-		return err
-	}
-	if err := pause(ctx, o.idle); err != nil {
-		return err
-	}
-	after, err := f.countWrites(ctx)
-	if err != nil {
-		return err
-	}
-	for _, what := range slices.Sorted(maps.Keys(after)) {
-		r.add(fmt.Sprintf("%s in %s", what, o.idle), requests, after[what]-before[what], 0)
-	}
-	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
-}
-
-// measureManager reads what the manager says of all that went before.
-func (f *fleet) measureManager(ctx context.Context, _ options, r *report) error {
-	own, err := f.managerMetrics(ctx)
-	if err != nil {
-		return err
-	}
-	for _, m := range own["controller_runtime_reconcile_time_seconds"].GetMetric() {
-		if h := m.GetHistogram(); h.GetSampleCount() > 0 {
-			name := labels(m)["controller"]
-			r.add("reconcile of "+name+", median", milliseconds, 1000*histogramQuantile(h, .5), 2000)
-			r.add("reconcile of "+name+", p99", milliseconds, 1000*histogramQuantile(h, .99), 0)
-		}
-	}
-	now, peak, err := resident(f.manager.PID)
-	if err != nil {
-		return err
-	}
-	r.add("hub manager's memory", megabytes, now, 120)
-	r.add("hub manager's memory at its peak", megabytes, peak, 0)
-	return nil
-}
-
-// histogramQuantile interpolates within a bucket, as Prometheus does; in the
-// last one, which has no end, it gives its beginning.
-func histogramQuantile(h *dto.Histogram, q float64) float64 {
-	rank := q * float64(h.GetSampleCount())
-	from, below := 0.0, 0.0
-	for _, b := range h.GetBucket() {
-		count := float64(b.GetCumulativeCount())
-		if count >= rank && count > below {
-			if math.IsInf(b.GetUpperBound(), 1) {
-				return from
-			}
-			return from + (b.GetUpperBound()-from)*(rank-below)/(count-below)
-		}
-		from, below = b.GetUpperBound(), count
-	}
-	return from
-}
-
-// resident memory of a process, now and at its peak, in MB (10^6 bytes).
-func resident(pid int) (now, peak float64, err error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+// resident memory in bytes, now and at its peak.
+func (m *manager) resident() (now, peak int64, err error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.PID))
 	if err != nil {
 		return 0, 0, err
 	}
-	for _, line := range bytes.Split(status, []byte("\n")) {
-		var kib float64
-		if n, _ := fmt.Sscanf(string(line), "VmRSS: %f kB", &kib); n == 1 {
-			now = kib * 1024 / 1e6
+	for line := range bytes.Lines(status) {
+		var kib int64
+		if n, _ := fmt.Sscanf(string(line), "VmRSS: %d kB", &kib); n == 1 {
+			now = kib << 10
 		}
-		if n, _ := fmt.Sscanf(string(line), "VmHWM: %f kB", &kib); n == 1 {
-			peak = kib * 1024 / 1e6
+		if n, _ := fmt.Sscanf(string(line), "VmHWM: %d kB", &kib); n == 1 {
+			peak = kib << 10
 		}
 	}
 	return now, peak, nil
+}
+
+// cpu seconds that the manager has used in all its lives.
+func (m *manager) cpu() (float64, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.PID))
+	if err != nil {
+		return 0, err
+	}
+	// The second field is the program's name and may hold anything but ends with the
+	// last parenthesis; user and system time are fields 14 and 15.
+	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+	const ticksPerSecond = 100 // USER_HZ, the same on every Linux that Go knows
+	user, err := strconv.ParseFloat(fields[11], 64)
+	if err != nil {
+		return 0, err
+	}
+	system, err := strconv.ParseFloat(fields[12], 64)
+	return m.used + (user+system)/ticksPerSecond, err
+}
+
+// restart ends the manager as a Deployment would and starts it again with the
+// arguments that the lab gave it; meanwhile runs in between. It returns when the
+// manager is ready.
+func (m *manager) restart(ctx context.Context, meanwhile ...func() error) (ended, started time.Time, err error) {
+	found, err := process.Find(m.dir, filepath.Base(m.Binary))
+	if err != nil || len(found) != 1 {
+		return ended, started, fmt.Errorf("the hub manager runs %d times: %w", len(found), err)
+	}
+	if m.used, err = m.cpu(); err != nil {
+		return ended, started, err
+	}
+	old := found[0]
+	ended = time.Now()
+	if err := syscall.Kill(old.PID, syscall.SIGTERM); err != nil {
+		return ended, started, err
+	}
+	err = wait.PollUntilContextTimeout(ctx, 2*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		left, err := process.Find(m.dir, filepath.Base(m.Binary))
+		return len(left) == 0, err
+	})
+	if err != nil {
+		return ended, started, fmt.Errorf("the hub manager does not end: %w", err)
+	}
+	for _, do := range meanwhile {
+		if err := do(); err != nil {
+			return ended, started, err
+		}
+	}
+	started = time.Now()
+	next, err := process.Start(filepath.Join(m.dir, "hub.log"), m.Binary, old.Args[1:]...)
+	if err != nil {
+		return ended, started, err
+	}
+	m.PID = next.PID
+	err = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		select {
+		case <-next.Exited:
+			return false, fmt.Errorf("the hub manager ended: see its log, %s", filepath.Join(m.dir, "hub.log"))
+		default:
+			return m.ready(ctx), nil
+		}
+	})
+	return ended, started, err
+}
+
+func (m *manager) ready(ctx context.Context) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.Health+"/readyz", nil)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
 }

@@ -2,60 +2,105 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
-	"io"
 	"math"
 	"os"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
 )
 
-// Units of figures.
-const (
-	seconds      = "s"
-	milliseconds = "ms"
-	megabytes    = "MB"
-	requests     = "requests"
-)
-
-// figure is one result. Goal is an upper bound, 0 where there is none but for
-// requests, of which there shall be none.
-type figure struct {
-	Name  string  `json:"name"`
-	Value float64 `json:"value"`
-	Unit  string  `json:"unit"`
-	Goal  float64 `json:"goal,omitempty"`
-}
-
+// report is bench.json. Times are in milliseconds or seconds as their names say;
+// what was not measured is left out, except for the keys that are always there.
 type report struct {
-	Figures []figure `json:"figures"`
+	Members int `json:"members"`
+	Caches  int `json:"caches"`
+
+	DriftRepair    latency `json:"driftRepair"`
+	Floor          latency `json:"floor"`
+	ApplyToPresent latency `json:"applyToPresent"`
+	ApplyToReady   latency `json:"applyToReady"`
+	Writes         writes  `json:"writes"`
+	Manager        usage   `json:"manager"`
+
+	UpS             float64              `json:"upS,omitempty"`
+	Ratios          *ratios              `json:"ratios,omitempty"`
+	ChildrenPresent *latency             `json:"childrenPresent,omitempty"`
+	StatusLag       *latency             `json:"statusLag,omitempty"`
+	CreateAll       *together            `json:"createAll,omitempty"`
+	Restart         *restart             `json:"restart,omitempty"`
+	HungMember      *hung                `json:"hungMember,omitempty"`
+	PerOperation    map[string]operation `json:"requestsPerOperation"`
 }
 
-func (r *report) add(name, unit string, value, goal float64) {
-	r.Figures = append(r.Figures, figure{name, value, unit, goal})
+type latency struct {
+	P50    float64 `json:"p50ms"`
+	P90    float64 `json:"p90ms"`
+	P99    float64 `json:"p99ms"`
+	Trials int     `json:"trials"`
 }
 
-func (r *report) print(w io.Writer) {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "MEASURE\tFIGURE\tGOAL")
-	for _, f := range r.Figures {
-		goal := ""
-		switch {
-		case f.Goal > 0:
-			goal = fmt.Sprintf("under %g %s", f.Goal, f.Unit)
-		case f.Unit == requests && strings.HasPrefix(f.Name, "writes of the manager"):
-			goal = "0"
-		}
-		fmt.Fprintf(table, "%s\t%s %s\t%s\n", f.Name, rounded(f.Value), f.Unit, goal)
+// writes of the manager: requests that change something, leases apart.
+type writes struct {
+	MemberPerRepair float64 `json:"memberPerRepair"`
+	HubPerRepair    float64 `json:"hubPerRepair"`
+	HubPerCreate    float64 `json:"hubPerCreate"`
+	// HubPerCreateAll is per cache where all were created at once.
+	HubPerCreateAll float64 `json:"hubPerCreateAll"`
+	// Idle and AfterRestart are on the hub and in all members together.
+	Idle         float64 `json:"idle"`
+	AfterRestart float64 `json:"afterRestart"`
+}
+
+type usage struct {
+	// RSSBytes with all caches there and nothing to do; CPUSeconds of the whole run.
+	RSSBytes     int64   `json:"rssBytes"`
+	RSSPeakBytes int64   `json:"rssPeakBytes"`
+	CPUSeconds   float64 `json:"cpuSeconds"`
+}
+
+// ratios of the manager to the floor.
+type ratios struct {
+	DriftP50 float64 `json:"driftP50"`
+	DriftP90 float64 `json:"driftP90"`
+}
+
+// together is what all caches took that were created at once, from the first
+// request on.
+type together struct {
+	PresentP50 float64 `json:"presentP50ms"`
+	Present    float64 `json:"presentLastMs"`
+	ReadyP50   float64 `json:"readyP50ms"`
+	Ready      float64 `json:"readyLastMs"`
+}
+
+type restart struct {
+	StopS      float64 `json:"stopS"`
+	StartS     float64 `json:"startS"`
+	QuietS     float64 `json:"quietAfterS"`
+	BackAtWork float64 `json:"backAtWorkS"`
+	Idle       counts  `json:"idleWrites,omitempty"`
+	Written    counts  `json:"writes,omitempty"`
+}
+
+type hung struct {
+	HealthyP50    float64 `json:"healthyP50ms"`
+	HungP50       float64 `json:"hungP50ms"`
+	HealthyDrift  float64 `json:"healthyDriftP50ms"`
+	HungDrift     float64 `json:"hungDriftP50ms"`
+	LossReportedS float64 `json:"lossReportedS"`
+	Landed        float64 `json:"pendingLandedS"`
+	CreateRatio   float64 `json:"createRatioP50"`
+	DriftRatio    float64 `json:"driftRatioP50"`
+}
+
+func latencies(all []time.Duration) latency {
+	return latency{ms(quantile(all, .5)), ms(quantile(all, .9)), ms(quantile(all, .99)), len(all)}
+}
+
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
 	}
-	_ = table.Flush()
-}
-
-// rounded keeps one digit after the point where there is something to see.
-func rounded(v float64) string {
-	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0")
+	return math.Round(100*a/b) / 100
 }
 
 func (r *report) write(path string) error {

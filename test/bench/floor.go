@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync/atomic"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/render"
+)
+
+// floorCommand is the first argument of a process that is nothing but the floor:
+// what anybody would write who watches one object and patches it back. It stands
+// beside the manager in a process of its own, as the manager does.
+const floorCommand = "floor"
+
+// Lines that the floor's process prints.
+const (
+	floorWatches = "watching"
+	floorPatched = "patched"
+)
+
+// runFloor holds one StatefulSet at its replicas in each of the contexts.
+func runFloor(ctx context.Context, kubeconfig, name string, contexts []string) error {
+	failed := make(chan error)
+	for _, member := range contexts {
+		config, err := clientConfig(kubeconfig, member)
+		if err != nil {
+			return err
+		}
+		c, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		go func() { failed <- hold(ctx, c, name) }()
+	}
+	return <-failed
+}
+
+// hold is the floor's loop.
+func hold(ctx context.Context, c kubernetes.Interface, name string) error {
+	sets := c.AppsV1().StatefulSets(namespace)
+	right := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+	w, err := sets.Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	fmt.Println(floorWatches)
+	for e := range w.ResultChan() {
+		set, ok := e.Object.(*appsv1.StatefulSet)
+		if !ok || e.Type == watch.Deleted || *set.Spec.Replicas == replicas {
+			continue
+		}
+		if _, err := sets.Patch(ctx, name, types.MergePatchType, right, metav1.PatchOptions{FieldManager: floorCommand}); err != nil {
+			return err
+		}
+		fmt.Println(floorPatched)
+	}
+	return errors.New("the floor's watch ended")
+}
+
+// floor is that process, seen from the bench.
+type floor struct {
+	patched atomic.Int64
+	stop    func() error
+}
+
+// startFloor gives every member a twin of a cache's StatefulSet that nobody but the
+// floor looks after, and starts it.
+func (f *fleet) startFloor(ctx context.Context, cache, twin string) (*floor, error) {
+	for _, c := range f.members() {
+		if err := f.twin(ctx, c, cache, twin); err != nil {
+			return nil, fmt.Errorf("%s: make %s: %w", c.name, twin, err)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, append([]string{floorCommand, f.lab.Kubeconfig(), twin}, names(f.members())...)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	fl := &floor{}
+	lines := bufio.NewScanner(out)
+	for range f.members() {
+		if !lines.Scan() {
+			return nil, errors.Join(errors.New("the floor does not watch"), cmd.Wait())
+		}
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for lines.Scan() {
+			fl.patched.Add(1)
+		}
+		_, _ = io.Copy(io.Discard, out)
+	}()
+	fl.stop = func() error {
+		_ = cmd.Process.Signal(os.Interrupt)
+		<-read
+		_ = cmd.Wait()
+		return each(context.WithoutCancel(ctx), f.members(), func(ctx context.Context, c *cluster) error {
+			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+			defer cancel()
+			set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: twin}}
+			return client.IgnoreNotFound(c.Delete(ctx, set))
+		})
+	}
+	return fl, nil
+}
+
+// twin applies what the manager applies, under another name and other labels of
+// the same length: the API server has the same work with it, down to the record of
+// who owns which field.
+func (f *fleet) twin(ctx context.Context, c *cluster, cache, twin string) error {
+	var mc v1alpha1.MemberCache
+	if err := f.hub().Get(ctx, client.ObjectKey{Namespace: namespace, Name: cache + "." + c.name}, &mc); err != nil {
+		return err
+	}
+	children, problems := render.Render(&mc)
+	if len(problems) > 0 {
+		return fmt.Errorf("render: %v", problems)
+	}
+	for _, child := range children {
+		if child.Intent.GroupVersionKind() != render.StatefulSetKind {
+			continue
+		}
+		raw, err := child.Intent.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		raw = bytes.ReplaceAll(raw, []byte(cache), []byte(twin))
+		raw = bytes.ReplaceAll(raw, []byte(v1alpha1.GroupVersion.Group+"/"), []byte("bench.reconcile-lab.io/"))
+		var other unstructured.Unstructured
+		if err := json.Unmarshal(raw, &other); err != nil {
+			return err
+		}
+		return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(&other), client.FieldOwner(v1alpha1.GroupVersion.Group), client.ForceOwnership)
+	}
+	return errors.New("there is no StatefulSet among its children")
+}
