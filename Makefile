@@ -1,12 +1,15 @@
 # Every target is listed by `make help`. Knobs: MEMBERS (of a lab), TESTFLAGS
-# (added to go test), LAB (the lab that `make down` removes; all if left out).
+# (added to go test), CACHES, TRIALS and BENCHFLAGS (of bench).
 SHELL       := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
 MEMBERS   ?= 3
+CACHES    ?= 50
+TRIALS    ?= 100
 TESTFLAGS ?=
+BENCHFLAGS ?=
 TOOL      := go tool -modfile=hack/tools/go.mod
 BINARIES  := go run ./hack/binaries/cmd/binaries
 GOTEST    := go test -race -count=1
@@ -60,6 +63,10 @@ e2e-embedded: build ## End to end on an embedded lab of its own.
 .PHONY: e2e-kind
 e2e-kind: ## The same suite on kind clusters; fails with the reason where Docker cannot run.
 	@hack/e2e-kind.sh
+
+.PHONY: bench
+bench: build ## Measure an embedded lab of its own with MEMBERS, CACHES, TRIALS; writes bench.json.
+	go run ./test/bench --members $(MEMBERS) --caches $(CACHES) --trials $(TRIALS) $(BENCHFLAGS)
 
 ##@ Check
 

@@ -82,14 +82,14 @@ type restart struct {
 }
 
 type hung struct {
-	HealthyP50    float64 `json:"healthyP50ms"`
-	HungP50       float64 `json:"hungP50ms"`
-	HealthyDrift  float64 `json:"healthyDriftP50ms"`
-	HungDrift     float64 `json:"hungDriftP50ms"`
-	LossReportedS float64 `json:"lossReportedS"`
-	Landed        float64 `json:"pendingLandedS"`
-	CreateRatio   float64 `json:"createRatioP50"`
-	DriftRatio    float64 `json:"driftRatioP50"`
+	HealthyP50      float64 `json:"healthyP50ms"`
+	HungP50         float64 `json:"hungP50ms"`
+	HealthyDriftP50 float64 `json:"healthyDriftP50ms"`
+	HungDriftP50    float64 `json:"hungDriftP50ms"`
+	LossReportedS   float64 `json:"lossReportedS"`
+	LandedS         float64 `json:"pendingLandedS"`
+	CreateRatio     float64 `json:"createRatioP50"`
+	DriftRatio      float64 `json:"driftRatioP50"`
 }
 
 func latencies(all []time.Duration) latency {
