@@ -69,6 +69,7 @@ const (
 	ReasonImmutableField       = "ImmutableField"
 	ReasonKindMissing          = "KindMissing"
 	ReasonRejected             = "Rejected"
+	ReasonRejectedByPolicy     = "RejectedByPolicy"
 	ReasonMemberUnreachable    = "MemberUnreachable"
 	ReasonUnauthorized         = "Unauthorized"
 	ReasonUnknownMember        = "UnknownMember"

@@ -62,6 +62,7 @@ func connect(member string, kubeconfig []byte, o Options) (*connection, error) {
 	if o.Transport != nil {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return o.Transport(member, next) })
 	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return patient{next: next, now: o.Clock.Now} })
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errCredential, err)

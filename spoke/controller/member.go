@@ -35,7 +35,7 @@ type member struct {
 	arrivals   arrivals
 	memo       memo
 	unreported unreported
-	backoff    workqueue.TypedRateLimiter[mcreconcile.Request]
+	retries    *retries
 
 	stop   context.CancelFunc
 	done   context.Context
@@ -53,9 +53,11 @@ type engagement struct {
 	cluster cluster.Cluster
 }
 
+// A report that the hub did not take is made again after firstReport, then after
+// twice as long each time, up to lastReport.
 const (
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 30 * time.Second
+	firstReport = 100 * time.Millisecond
+	lastReport  = 30 * time.Second
 )
 
 func newMember(c *Controller, name string) *member {
@@ -63,7 +65,7 @@ func newMember(c *Controller, name string) *member {
 	return &member{
 		Controller: c, name: name,
 		recent:  apply.NewRecent(),
-		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[mcreconcile.Request](firstRetry, lastRetry),
+		retries: newRetries(),
 		stop:    stop, done: done,
 		queued: make(chan struct{}),
 		caches: map[types.NamespacedName]struct{}{},
@@ -80,6 +82,7 @@ func (m *member) run(ctx context.Context) {
 		SkipNameValidation:      ptr.To(true),
 		MaxConcurrentReconciles: m.Workers,
 		RecoverPanic:            ptr.To(true),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[mcreconcile.Request](firstReport, lastReport),
 		Reconciler:              m,
 		Logger:                  logger,
 	})
@@ -104,7 +107,9 @@ func (m *member) request(key types.NamespacedName) mcreconcile.Request {
 	return request
 }
 
+// enqueue is for events; retries come by themselves.
 func (m *member) enqueue(key types.NamespacedName) {
+	m.retries.nudge(key)
 	select {
 	case <-m.queued:
 		m.queue.Add(m.request(key))
@@ -121,7 +126,7 @@ func (m *member) wake() {
 	}
 	m.connection.Unlock()
 	for _, key := range keys {
-		m.backoff.Forget(m.request(key))
+		m.retries.forget(key)
 		m.enqueue(key)
 	}
 }
@@ -136,7 +141,7 @@ func (m *member) forget(key types.NamespacedName) {
 	m.connection.Lock()
 	defer m.connection.Unlock()
 	delete(m.caches, key)
-	m.backoff.Forget(m.request(key))
+	m.retries.forget(key)
 	m.memo.forget(key)
 	m.unreported.take(key)
 }

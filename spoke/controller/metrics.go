@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 )
 
@@ -15,7 +16,16 @@ var repairTime = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 	Buckets: []float64{.005, .01, .02, .04, .08, .16, .32, .64, 1.28, 2.5, 5, 10, 30},
 }, []string{"cluster", "kind"})
 
-func init() { metrics.Registry.MustRegister(repairTime) }
+var retriesTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Namespace: "reconcile_lab", Name: "member_retries_total",
+	Help: "Tries that were made because an earlier one had failed, by the class of that failure.",
+}, []string{"cluster", "class"})
+
+func init() { metrics.Registry.MustRegister(repairTime, retriesTotal) }
+
+func countRetry(cluster string, class v1alpha1.ErrorClass) {
+	retriesTotal.WithLabelValues(cluster, string(class)).Inc()
+}
 
 func observeRepairs(cluster string, changes []apply.Change) {
 	for i := range changes {

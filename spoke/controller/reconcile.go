@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
@@ -29,6 +30,8 @@ type result struct {
 	observation *observe.Observation
 	// failure that the status shows, or nil.
 	failure *outcome.Failure
+	// try is how often it was met, and when the next one is due.
+	try attempt
 	// left are children that are still to be removed.
 	left []apply.Target
 	// away: the member does not answer, so its return is what is waited for.
@@ -44,6 +47,9 @@ func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ct
 	if err != nil || snapshot == nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if wait := m.admit(request.NamespacedName, snapshot); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
 	result := m.work(ctx, snapshot)
 	observeRepairs(m.name, result.report.Changes)
 	if result.unknown {
@@ -51,15 +57,15 @@ func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ct
 		return ctrl.Result{}, nil
 	}
 	result.report.Changes = append(m.unreported.take(request.NamespacedName), result.report.Changes...)
-	next := m.next(request, &result)
+	next := m.next(request.NamespacedName, snapshot, &result)
 	var calm time.Duration
 	result.observation, calm = m.calm(snapshot, request.NamespacedName, result.observation)
-	later, err := m.write(ctx, snapshot, &result, m.backoff.NumRequeues(request))
+	later, err := m.write(ctx, snapshot, &result)
 	if err != nil {
 		m.unreported.put(request.NamespacedName, result.report.Changes)
 		if errors.Is(err, errBehind) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			// The hub's cache was behind; its event is on the way.
-			return ctrl.Result{RequeueAfter: jittered(firstRetry)}, nil
+			return ctrl.Result{RequeueAfter: jittered(firstReport)}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("report %s to the hub: %w", request.NamespacedName, err)
 	}
@@ -156,33 +162,35 @@ func invalid(problems []render.Problem) *outcome.Failure {
 		Hint: "correct the field in the CacheCluster; nothing was changed in the member"}
 }
 
-// What no event announces is looked for: blockedRetry is for something like a quota
-// that was raised and tries to write, foreignRetry is for somebody else's object
-// and only reads, so it may come sooner.
-const (
-	blockedRetry = time.Minute
-	foreignRetry = 10 * time.Second
-)
-
-// next turns the class of the failure into the time of the next try.
-func (m *member) next(request mcreconcile.Request, r *result) ctrl.Result {
-	wait := time.Duration(0)
-	switch {
-	case r.failure == nil && len(r.left) == 0, r.failure != nil && r.failure.Class == v1alpha1.ClassInvalid:
-		m.backoff.Forget(request)
-	case r.failure != nil && r.failure.Reason == v1alpha1.ReasonObjectOfAnother:
-		m.backoff.Forget(request)
-		wait = jittered(foreignRetry)
-	case r.failure != nil && r.failure.Class == v1alpha1.ClassBlocked:
-		m.backoff.Forget(request)
-		wait = jittered(blockedRetry)
-	case r.away:
-		m.backoff.Forget(request)
-	default:
-		wait = jittered(m.backoff.When(request))
-		if r.failure != nil && wait < r.failure.RetryAfter {
-			wait = r.failure.RetryAfter
+// admit says how long a retry waits yet, 0 if the work may begin.
+func (m *member) admit(key types.NamespacedName, s *snapshot) time.Duration {
+	wait, class := m.retries.admit(key, s.cache.Generation, s.now)
+	if wait > 0 {
+		if s.arrived.Before(s.now) {
+			m.arrivals.note(key, s.arrived)
 		}
+		return wait
+	}
+	if class != "" {
+		countRetry(m.name, class)
+	}
+	return 0
+}
+
+// next turns the failures into the time of the next try.
+func (m *member) next(key types.NamespacedName, s *snapshot, r *result) ctrl.Result {
+	shown := r.failure
+	switch {
+	case r.away:
+		// Its return is what is waited for.
+		shown = nil
+	case shown == nil && len(r.left) > 0:
+		shown = &outcome.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonChildrenTerminating}
+	}
+	saved := savedOutcome{Outcome: s.cache.Status.Outcome, generation: s.cache.Status.ObservedGeneration}
+	wait, try := m.retries.next(key, s.cache.Generation, shown, r.report.Failures, saved, s.now)
+	if r.failure != nil {
+		r.try = try
 	}
 	return ctrl.Result{RequeueAfter: wait}
 }

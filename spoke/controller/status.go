@@ -14,12 +14,9 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 )
 
-// patience is how many tries a transient failure gets before the status shows it.
-const patience = 4
-
 // summarize gives the status after a reconcile. It is pure, and gives the old
 // status unchanged when nothing that it says has changed.
-func summarize(s *snapshot, r *result, attempts int) v1alpha1.MemberCacheStatus {
+func summarize(s *snapshot, r *result) v1alpha1.MemberCacheStatus {
 	old := &s.cache.Status
 	status := old.DeepCopy()
 	status.Inventory = sorted(r.report.Inventory)
@@ -27,18 +24,24 @@ func summarize(s *snapshot, r *result, attempts int) v1alpha1.MemberCacheStatus 
 	if r.observation != nil {
 		status.Replicas, status.ReadyReplicas = r.observation.Replicas, r.observation.ReadyReplicas
 	}
-	passing := r.failure != nil && r.failure.Class == v1alpha1.ClassTransient && attempts < patience && old.State != ""
-	if !passing {
+	if !r.try.passing || old.State == "" {
 		judge(status, s, r)
 	}
 	if equality.Semantic.DeepEqual(old, status) {
 		return *old
 	}
-	if !r.away {
+	if !r.away && !onlyTriedAgain(old, status) {
 		observed := metav1.NewTime(s.now)
 		status.ObservedAt = &observed
 	}
 	return *status
+}
+
+// onlyTriedAgain says that nothing was seen to change but how often was tried.
+func onlyTriedAgain(old, next *v1alpha1.MemberCacheStatus) bool {
+	same := next.DeepCopy()
+	same.Attempt, same.RetryAt = old.Attempt, old.RetryAt
+	return equality.Semantic.DeepEqual(old, same)
 }
 
 // judge sets state, outcome and conditions.
@@ -56,6 +59,9 @@ func judge(status *v1alpha1.MemberCacheStatus, s *snapshot, r *result) {
 	}
 	status.State, status.Outcome = state, why
 	status.Since = since
+	if r.failure != nil {
+		status.Attempt, status.RetryAt = r.try.count, r.try.at
+	}
 	if !r.away {
 		status.ObservedGeneration = s.cache.Generation
 	}

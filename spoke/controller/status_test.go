@@ -75,7 +75,8 @@ func TestAStatusSaysWhatTheReconcileFound(t *testing.T) {
 			}
 			before := mc.DeepCopy()
 			s := &snapshot{now: noon, cache: mc}
-			got := summarize(s, &c.result, c.attempts)
+			c.result.try = attempt{count: int32(c.attempts), passing: c.attempts > 0 && c.attempts < patience} //nolint:gosec // a handful
+			got := summarize(s, &c.result)
 			if got.State != c.state || got.Reason != c.reason || got.Revision != c.revision || got.ObservedGeneration != c.observed {
 				t.Errorf("%s: %s (%s), revision %s, generation %d; want %s (%s), %s, %d", c.why, got.State, got.Reason, got.Revision, got.ObservedGeneration, c.state, c.reason, c.revision, c.observed)
 			}
@@ -99,7 +100,7 @@ func TestAStatusSaysWhatTheReconcileFound(t *testing.T) {
 			}
 			// The next reconcile finds the same and says the same.
 			mc.Status = got
-			if diff := cmp.Diff(got, summarize(&snapshot{now: noon.Add(time.Minute), cache: mc}, &c.result, c.attempts)); diff != "" {
+			if diff := cmp.Diff(got, summarize(&snapshot{now: noon.Add(time.Minute), cache: mc}, &c.result)); diff != "" {
 				t.Errorf("a minute later:\n%s", diff)
 			}
 		})
@@ -109,7 +110,7 @@ func TestAStatusSaysWhatTheReconcileFound(t *testing.T) {
 func TestSinceIsWhenTheHubLostTheMember(t *testing.T) {
 	lost := metav1.NewTime(noon.Add(-time.Minute))
 	s := &snapshot{now: noon, cache: wasReady(), awayAt: &lost}
-	got := summarize(s, &result{away: true, failure: failure(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)}, 0)
+	got := summarize(s, &result{away: true, failure: failure(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)})
 	if !got.Since.Equal(&lost) {
 		t.Errorf("since %s, want %s", got.Since, lost)
 	}
@@ -126,7 +127,7 @@ func TestEveryRepairIsCountedAndTheLastOneShown(t *testing.T) {
 	}}}
 	mc := wasReady()
 	mc.Status.LastDrift = &v1alpha1.Drift{Count: 5}
-	got := summarize(&snapshot{now: noon, cache: mc}, &r, 0).LastDrift
+	got := summarize(&snapshot{now: noon, cache: mc}, &r).LastDrift
 	want := &v1alpha1.Drift{DriftFinding: v1alpha1.DriftFinding{Object: "Service/sessions", Deleted: true, Manager: drift.Unknown}, At: metav1.NewMicroTime(noon.Add(time.Second)),
 		RepairedIn: metav1.Duration{Duration: 41200 * time.Microsecond}, Count: 7}
 	if diff := cmp.Diff(want, got); diff != "" {

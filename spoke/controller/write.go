@@ -25,7 +25,7 @@ var errBehind = errors.New("the hub's cache is behind")
 // write saves the status if it changed, and lets a MemberCache go once its
 // children are gone. Both fail on an old MemberCache instead of overwriting. later
 // is when a report that was put off is due, or 0.
-func (m *member) write(ctx context.Context, s *snapshot, r *result, attempts int) (later time.Duration, err error) {
+func (m *member) write(ctx context.Context, s *snapshot, r *result) (later time.Duration, err error) {
 	if m.writes.Behind(s.cache) {
 		return 0, errBehind
 	}
@@ -40,7 +40,7 @@ func (m *member) write(ctx context.Context, s *snapshot, r *result, attempts int
 		}
 		return 0, hub.Patch(ctx, updated, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{}))
 	}
-	updated.Status = summarize(s, r, attempts)
+	updated.Status = summarize(s, r)
 	if equality.Semantic.DeepEqual(updated.Status, s.cache.Status) {
 		return 0, nil
 	}

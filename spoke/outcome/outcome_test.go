@@ -70,14 +70,18 @@ func TestEveryErrorThatAMemberCanGiveHasItsClassAndReason(t *testing.T) {
 		{"400", apierrors.NewBadRequest("field x is unknown"), v1alpha1.ClassInvalid, v1alpha1.ReasonRejected, "field x is unknown"},
 		{"401", apierrors.NewUnauthorized("no"), v1alpha1.ClassUnreachable, v1alpha1.ReasonUnauthorized, "reconcile-lab join"},
 		{"403", apierrors.NewForbidden(sets, "sessions", errors.New("no right")), v1alpha1.ClassBlocked, v1alpha1.ReasonForbidden, "no right"},
+		{"403 of the authorizer", apierrors.NewForbidden(sets, "sessions", errors.New(`User "hub" cannot patch resource "statefulsets" in API group "apps" in the namespace "exceeded quota: "`)),
+			v1alpha1.ClassBlocked, v1alpha1.ReasonForbidden, "reconcile-lab join"},
 		{"403 for a quota", apierrors.NewForbidden(sets, "sessions", errors.New("exceeded quota: small")), v1alpha1.ClassBlocked, v1alpha1.ReasonQuotaExceeded, "ResourceQuota"},
 		{"403 in a namespace that goes", withCause(apierrors.NewForbidden(sets, "sessions", errors.New("being terminated")), "NamespaceTerminating", "metadata.namespace"),
 			v1alpha1.ClassBlocked, v1alpha1.ReasonNamespaceTerminating, "wait until"},
 		{"404 of the namespace", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop"), v1alpha1.ClassBlocked, v1alpha1.ReasonNamespaceMissing, "createNamespace: true"},
 		{"404 of the kind", apierrors.NewGenericServerResponse(http.StatusNotFound, "PATCH", sets, "sessions", "", 0, true), v1alpha1.ClassBlocked, v1alpha1.ReasonKindMissing, "does not serve"},
+		{"404 of one object", apierrors.NewNotFound(sets, "sessions"), v1alpha1.ClassTransient, v1alpha1.ReasonMemberError, "not found"},
 		{"405", apierrors.NewMethodNotSupported(sets, "patch"), v1alpha1.ClassBlocked, v1alpha1.ReasonKindMissing, "1.22"},
 		{"406", apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "PATCH", sets, "sessions", "", 0, true), v1alpha1.ClassBlocked, v1alpha1.ReasonKindMissing, "1.22"},
 		{"409 of a create", apierrors.NewAlreadyExists(sets, "sessions"), v1alpha1.ClassBlocked, v1alpha1.ReasonObjectOfAnother, "rename"},
+		{"409 of a create while the old one goes", apierrors.NewGenericServerResponse(http.StatusConflict, "POST", sets, "sessions", "", 1, false), v1alpha1.ClassTransient, v1alpha1.ReasonMemberError, "conflict"},
 		{"409 of a version", apierrors.NewConflict(sets, "sessions", errors.New("changed")), v1alpha1.ClassTransient, v1alpha1.ReasonMemberError, "changed"},
 		{"409 of a field manager", withCause(apierrors.NewApplyConflict(nil, "conflict"), metav1.CauseTypeFieldManagerConflict, ".spec.replicas"), v1alpha1.ClassBlocked, v1alpha1.ReasonObjectOfAnother, "conflict"},
 		{"410", apierrors.NewResourceExpired("too old"), v1alpha1.ClassTransient, v1alpha1.ReasonMemberError, "too old"},
@@ -117,6 +121,8 @@ func TestEveryErrorThatAMemberCanGiveHasItsClassAndReason(t *testing.T) {
 		{"no TLS at all", link(tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "TLS handshake"},
 
 		// What went wrong on our side.
+		{"an alert of another kind", link(&net.OpError{Op: "remote error", Err: tls.AlertError(40)}), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "trust"},
+		{"plain HTTP where TLS is spoken", link(http.ErrSchemeMismatch), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "trust"},
 		{"a kind without a mapping", &meta.NoKindMatchError{GroupKind: kind}, v1alpha1.ClassBlocked, v1alpha1.ReasonKindMissing, "does not serve"},
 		{"anything else", errors.New("strange"), v1alpha1.ClassTransient, v1alpha1.ReasonMemberError, "apply StatefulSet/sessions: strange"},
 	} {
