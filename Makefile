@@ -75,10 +75,11 @@ lint: ## golangci-lint, import rules included.
 	$(TOOL) golangci-lint run ./...
 
 .PHONY: generate
-generate: ## Regenerate deepcopy code, CRDs and docs/api.md.
+generate: ## Regenerate deepcopy code, CRDs, docs/api.md and the tables of docs/conditions.md.
 	$(TOOL) controller-gen object crd paths=./api/... output:crd:dir=deploy/crd
 	install -m 644 "$$(go list -m -f '{{.Dir}}' sigs.k8s.io/cluster-inventory-api)/config/crd/bases/multicluster.x-k8s.io_clusterprofiles.yaml" deploy/crd/
 	$(TOOL) crd-ref-docs --log-level=ERROR --source-path=api --config=docs/.crd-ref-docs.yaml --renderer=markdown --output-path=docs/api.md
+	go run ./hack/glossary/cmd/glossary docs/conditions.md
 
 .PHONY: verify
 verify: ## Everything that a review should not have to say: generated files, formatting, vet, tidy, lint.

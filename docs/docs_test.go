@@ -12,6 +12,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/hack/glossary"
 )
 
 // vocabulary returns the string constants of api/v1alpha1 whose names begin with
@@ -106,6 +111,31 @@ func TestEveryWordOfTheVocabularyIsExplained(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestTheTablesOfWordsAreThoseOfTheGlossary(t *testing.T) {
+	document := read(t, "conditions.md")
+	want, err := glossary.Rewrite(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, document); diff != "" {
+		t.Errorf("conditions.md is out of date; bring it up to date with: go run ./hack/glossary/cmd/glossary docs/conditions.md\n%s", diff)
+	}
+}
+
+func TestEveryWordIsExplainedOnce(t *testing.T) {
+	seen := map[[2]string]bool{}
+	for _, term := range v1alpha1.Glossary() {
+		key := [2]string{string(term.Kind), term.Word}
+		if seen[key] {
+			t.Errorf("the %s %s is explained twice", term.Kind, term.Word)
+		}
+		seen[key] = true
+		if term.Meaning == "" || term.Kind == v1alpha1.TermReason && term.Remedy == "" {
+			t.Errorf("the %s %s lacks its meaning or remedy", term.Kind, term.Word)
+		}
 	}
 }
 

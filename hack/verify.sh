@@ -18,12 +18,13 @@ generated() {
 	local before
 	before=$(mktemp -d) || return
 	mkdir -p "$before"/{api,deploy,docs}
-	cp -r api/. "$before/api" && cp -r deploy/crd "$before/deploy" && cp docs/api.md "$before/docs" || return
+	cp -r api/. "$before/api" && cp -r deploy/crd "$before/deploy" && cp docs/api.md docs/conditions.md "$before/docs" || return
 	make -s generate || return
 	local status=0
 	diff -ru "$before/api" api || status=1
 	diff -ru "$before/deploy/crd" deploy/crd || status=1
 	diff -u "$before/docs/api.md" docs/api.md || status=1
+	diff -u "$before/docs/conditions.md" docs/conditions.md || status=1
 	rm -rf "$before"
 	[ "$status" = 0 ] || echo 'generated files were stale; `make generate` has now written them: commit them' >&2
 	return "$status"

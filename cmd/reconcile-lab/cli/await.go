@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
@@ -207,7 +208,7 @@ func (ap *applied) complaint() []string {
 			continue
 		}
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s: %s %d/%d %s", m.Name, m.State, m.ReadyReplicas, m.Replicas, m.Reason)))
-		lines = append(lines, explainMember(m)...)
+		lines = append(lines, explainMember(m, time.Now())...)
 	}
 	return lines
 }

@@ -19,17 +19,20 @@ func TestStatusShowsEachMemberAndWhatHelps(t *testing.T) {
 	ready.Since = &since
 	failing := member("member-2", v1alpha1.MemberDegraded, 1, v1alpha1.ReasonImagePullFailing)
 	failing.Since, failing.Message, failing.Hint = &since, `pod x-0: cannot pull "memcached:9"`, "check spec.image"
+	blocked := member("member-3", v1alpha1.MemberBlocked, 0, v1alpha1.ReasonQuotaExceeded)
+	retry := metav1.NewTime(noon.Add(12 * time.Second))
+	blocked.Since, blocked.Message, blocked.Attempt, blocked.RetryAt = &since, "exceeded quota: small", 4, &retry
 	away := member("member-10", v1alpha1.MemberUnreachable, 0, "")
 	away.Revision = ""
-	cc := sampleCache(ready, failing, away)
-	cc.Status.Members = "1/3"
+	cc := sampleCache(ready, failing, blocked, away)
+	cc.Status.Members = "1/4"
 	cc.Generation = 2
 
 	var out bytes.Buffer
 	if err := printStatus(&out, cc, noon); err != nil {
 		t.Fatal(err)
 	}
-	want := `default/cache-cluster: NotReady 1/3 members MembersNotReady
+	want := `default/cache-cluster: NotReady 1/4 members MembersNotReady
   not all members are ready
   the hub manager has not looked at the latest change: what follows is about an older one
 MEMBER      STATE         READY   REVISION   REASON             SINCE   DRIFTS
@@ -37,6 +40,9 @@ member-1    Ready         3/3     r1         PodsReady          3m      4 (12s a
 member-2    Degraded      1/3     r1         ImagePullFailing   3m      -
   pod x-0: cannot pull "memcached:9"
   hint: check spec.image
+member-3    Blocked       0/3     r1         QuotaExceeded      3m      -
+  exceeded quota: small
+  tried 4 times, next try in 12s
 member-10   Unreachable   0/3     -          -                  -       -
 `
 	if out.String() != want {

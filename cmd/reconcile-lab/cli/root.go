@@ -114,7 +114,7 @@ func (a *app) command(program string) (*cobra.Command, *bool) {
 			root.AddCommand(c)
 		}
 	}
-	grouped("caches", a.applyCommand(), a.observeCommand(), a.getCommand(), a.statusCommand())
+	grouped("caches", a.applyCommand(), a.observeCommand(), a.getCommand(), a.statusCommand(), a.explainCommand())
 	grouped("members", a.joinCommand(), a.leaveCommand())
 	grouped("lab", labCommands()...)
 	root.AddCommand(a.versionCommand())

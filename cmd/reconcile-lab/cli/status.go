@@ -39,7 +39,7 @@ func printStatus(w io.Writer, cc *v1alpha1.CacheCluster, now time.Time) error {
 		if m.State == v1alpha1.MemberReady {
 			continue
 		}
-		for _, l := range explainMember(m) {
+		for _, l := range explainMember(m, now) {
 			fmt.Fprintln(w, l)
 		}
 	}

@@ -3,9 +3,11 @@ package cli
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
@@ -87,9 +89,9 @@ func needsAttention(m *v1alpha1.ClusterStatus) bool {
 	return false
 }
 
-// explainMember is the message and hint of a member that is not ready, each on
-// an indented line.
-func explainMember(m *v1alpha1.ClusterStatus) []string {
+// explainMember is the message and hint of a member that is not ready, and when it
+// is tried again, each on an indented line.
+func explainMember(m *v1alpha1.ClusterStatus, now time.Time) []string {
 	var lines []string
 	if m.Message != "" {
 		lines = append(lines, "  "+oneLine(m.Message))
@@ -97,5 +99,25 @@ func explainMember(m *v1alpha1.ClusterStatus) []string {
 	if m.Hint != "" {
 		lines = append(lines, "  hint: "+oneLine(m.Hint))
 	}
+	if again := nextTry(&m.Outcome, now); again != "" {
+		lines = append(lines, "  "+again)
+	}
 	return lines
+}
+
+// nextTry is such as "tried 4 times, next try in 12s", empty where nothing is tried
+// again by itself.
+func nextTry(o *v1alpha1.Outcome, now time.Time) string {
+	if o.Attempt == 0 {
+		return ""
+	}
+	text := "tried " + plural(int(o.Attempt), "time")
+	switch {
+	case o.RetryAt == nil:
+		return text
+	case o.RetryAt.After(now):
+		return text + ", next try in " + duration.HumanDuration(o.RetryAt.Sub(now))
+	default:
+		return text + ", next try is due"
+	}
 }
