@@ -19,8 +19,10 @@ import (
 
 // Applier carries plans out in one member.
 type Applier struct {
-	// Client talks to the member's API server itself, not to a cache.
+	// Client writes to the member. Reader reads from its API server itself: what the
+	// cache calls absent is looked up there.
 	Client client.Client
+	Reader client.Reader
 	// Recent takes what was written, for reads that come before the cache has it.
 	Recent *Recent
 	// Namespace of the children; CreateNamespace creates it where it is missing.
@@ -132,7 +134,7 @@ func (a *Applier) lookUp(ctx context.Context, key Key) (client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = a.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+	err = a.Reader.Get(ctx, client.ObjectKeyFromObject(object), object)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

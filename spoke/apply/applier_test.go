@@ -47,7 +47,7 @@ func (m *member) Patch(_ context.Context, object client.Object, _ client.Patch, 
 }
 
 func applierTo(m *member, o Owner) *Applier {
-	return &Applier{Client: m, Recent: NewRecent(), Namespace: "shop", Owner: o, Now: time.Now, Since: time.Now()}
+	return &Applier{Client: m, Reader: m, Recent: NewRecent(), Namespace: "shop", Owner: o, Now: time.Now, Since: time.Now()}
 }
 
 func TestNothingIsCreatedThatCouldNotBeLookedUp(t *testing.T) {

@@ -134,7 +134,7 @@ func (m *member) remove(ctx context.Context, s *snapshot, applier *apply.Applier
 
 func (m *member) applier(s *snapshot) *apply.Applier {
 	return &apply.Applier{
-		Client: s.engaged.cluster.GetClient(), Recent: m.recent,
+		Client: s.engaged.cluster.GetClient(), Reader: s.engaged.cluster.GetAPIReader(), Recent: m.recent,
 		Namespace: s.cache.Namespace, CreateNamespace: s.cache.Spec.CreateNamespace,
 		Owner: apply.Owner{Mark: render.OwnerMark(s.cache), Inventory: s.cache.Status.Inventory},
 		Now:   m.Clock.Now, Since: s.arrived,

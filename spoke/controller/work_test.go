@@ -28,15 +28,33 @@ type lagging struct {
 	api client.Client
 }
 
-func (l lagging) GetClient() client.Client    { return l.api }
+// GetClient reads from the cache, as a cluster's client does.
+func (l lagging) GetClient() client.Client    { return cached{Client: l.api, cache: l.GetCache()} }
 func (l lagging) GetAPIReader() client.Reader { return l.api }
 func (l lagging) GetCache() cache.Cache {
 	return emptyCache{reader: fake.NewClientBuilder().WithScheme(memberScheme).Build()}
 }
 
+type cached struct {
+	client.Client
+	cache client.Reader
+}
+
+func (c cached) Get(ctx context.Context, key client.ObjectKey, object client.Object, o ...client.GetOption) error {
+	return c.cache.Get(ctx, key, object, o...)
+}
+
+func (c cached) List(ctx context.Context, list client.ObjectList, o ...client.ListOption) error {
+	return c.cache.List(ctx, list, o...)
+}
+
 type emptyCache struct {
 	cache.Cache
 	reader client.Reader
+}
+
+func (e emptyCache) Get(ctx context.Context, key client.ObjectKey, object client.Object, o ...client.GetOption) error {
+	return e.reader.Get(ctx, key, object, o...)
 }
 
 func (e emptyCache) List(ctx context.Context, list client.ObjectList, o ...client.ListOption) error {
@@ -100,6 +118,19 @@ func TestAChildThatTheCacheDoesNotShowYetIsRemovedToo(t *testing.T) {
 	}
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("the StatefulSet: %v; left %v, failure %v", err, r.left, r.failure)
+	}
+}
+
+func TestAnObjectOfSomebodyElseThatTheCacheDoesNotShowIsRefused(t *testing.T) {
+	mc := memberCache()
+	theirs := childOf(t, mc)
+	theirs.Labels, theirs.Annotations = nil, nil
+	api := fake.NewClientBuilder().WithScheme(memberScheme).WithObjects(theirs).Build()
+
+	r := worked(t.Context(), t, api, mc)
+
+	if r.failure == nil || r.failure.Reason != v1alpha1.ReasonObjectOfAnother {
+		t.Errorf("failure %v, want one with reason %s: the cache holds only what carries our label", r.failure, v1alpha1.ReasonObjectOfAnother)
 	}
 }
 

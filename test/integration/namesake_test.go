@@ -36,7 +36,7 @@ func TestARepairIsOfTheObjectThatWasLookedAt(t *testing.T) {
 	}
 	looked := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions", UID: "00000000-0000-0000-0000-000000000001"}}
 	repair := func() apply.Report {
-		applier := &apply.Applier{Client: server, Recent: apply.NewRecent(), Namespace: ns, Now: time.Now, Since: time.Now()}
+		applier := &apply.Applier{Client: server, Reader: server, Recent: apply.NewRecent(), Namespace: ns, Now: time.Now, Since: time.Now()}
 		return applier.Apply(t.Context(), apply.Plan{Steps: []apply.Step{{Desired: desired[0], Verb: apply.Repair, Live: looked}}})
 	}
 	tryAgain := func(report apply.Report) {
