@@ -52,26 +52,32 @@ func (r *Recent) Newer(key Key, namespace string, cached metav1.Object) metav1.O
 	if cached == nil {
 		return nil
 	}
-	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), written.GetResourceVersion())
-	if err == nil && order < 0 && cached.GetUID() == written.GetUID() {
+	if older(cached, written) {
 		return written
 	}
 	delete(r.written, at)
 	return cached
 }
 
-// Latest is Newer for what was just written itself: it gives the written object
-// also where the cache has none.
-func (r *Recent) Latest(key Key, namespace string, cached metav1.Object) metav1.Object {
-	if newer := r.Newer(key, namespace, cached); newer != nil {
-		return newer
-	}
+// Latest gives the newer of what a reconcile has seen (or nil) and what was
+// written. It forgets nothing: what was seen may be what Newer gave, and says
+// nothing about the cache.
+func (r *Recent) Latest(key Key, namespace string, seen metav1.Object) metav1.Object {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if written, ok := r.written[place{key, namespace}]; ok {
+	written, ok := r.written[place{key, namespace}]
+	switch {
+	case ok && (seen == nil || older(seen, written)):
 		return written
+	default:
+		return seen
 	}
-	return nil
+}
+
+// older says that one is an earlier version of the same object as other.
+func older(one, other metav1.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(one.GetResourceVersion(), other.GetResourceVersion())
+	return err == nil && order < 0 && one.GetUID() == other.GetUID()
 }
 
 // Learn notes which fields the member did not put under our name although the

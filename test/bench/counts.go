@@ -15,7 +15,7 @@ import (
 )
 
 // counts of requests, by what an API server says of them: "PATCH statefulsets",
-// "PATCH membercaches/status", "dry-run APPLY services".
+// "PATCH membercaches/status", "dry-run APPLY services", "PATCH membercaches refused with 409".
 type counts map[string]float64
 
 const dryRun = "dry-run "
@@ -102,6 +102,9 @@ func countMutations(family *dto.MetricFamily, member bool) counts {
 		}
 		if l["dry_run"] != "" {
 			what = dryRun + what
+		}
+		if !strings.HasPrefix(l["code"], "2") {
+			what += " refused with " + l["code"]
 		}
 		count[what] += value(m)
 	}
