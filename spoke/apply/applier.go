@@ -80,14 +80,13 @@ func (r *Report) Worst() *outcome.Failure {
 // time-out.
 func (a *Applier) Apply(ctx context.Context, plan Plan) Report {
 	var report Report
-	if stop := a.confirm(ctx, &plan, &report); stop {
-		report.keepInventory(a.Owner.Inventory)
-		return report
-	}
 	if !plan.begun(a.Owner) {
 		if a.rehearse(ctx, &plan, &report); len(report.Failures) > 0 {
 			return report
 		}
+	} else if stop := a.confirm(ctx, &plan, &report); stop {
+		report.keepInventory(a.Owner.Inventory)
+		return report
 	}
 	for i := range plan.Steps {
 		if stop := a.step(ctx, &plan.Steps[i], &report); stop {

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,24 +20,32 @@ func (a *Applier) confirm(ctx context.Context, plan *Plan, report *Report) (stop
 		if step.Verb != Create {
 			continue
 		}
-		found, err := a.lookUp(ctx, step.Key())
-		if err != nil {
-			failure := outcome.Of(err, "read", step.Key().String())
-			if failure.Class == v1alpha1.ClassUnreachable {
-				return report.fail(failure)
-			}
-			step.Verb, step.Problem = Wait, failure
-			continue
+		if failure := a.lookAt(ctx, step); failure != nil {
+			return report.fail(failure)
 		}
-		if found == nil {
-			continue
+	}
+	return false
+}
+
+// lookAt decides anew about a step that creates, by what stands there. Where that
+// cannot be found out the step waits; where the member does not answer, the failure
+// is returned.
+func (a *Applier) lookAt(ctx context.Context, step *Step) *outcome.Failure {
+	found, err := a.lookUp(ctx, step.Key())
+	switch {
+	case err != nil:
+		failure := outcome.Of(err, "read", step.Key().String())
+		if failure.Class == v1alpha1.ClassUnreachable {
+			return failure
 		}
+		step.Verb, step.Problem = Wait, failure
+	case found != nil:
 		*step = decide(step.Desired, found, a.Owner, a.Recent)
 		if step.Verb == Keep {
 			a.Recent.Put(step.Key(), a.Namespace, found)
 		}
 	}
-	return false
+	return nil
 }
 
 // begun says that some child of this owner is or was in the member. Until then a
@@ -64,12 +73,34 @@ func (a *Applier) rehearse(ctx context.Context, plan *Plan, report *Report) {
 	if len(report.Failures) > 0 {
 		return
 	}
+	met := make([]*outcome.Failure, len(plan.Steps))
+	var all sync.WaitGroup
 	for i := range plan.Steps {
-		step := &plan.Steps[i]
-		if _, err := a.write(ctx, step, client.DryRunAll); err != nil {
-			if report.fail(foreign(outcome.Of(err, "apply", step.Key().String()), step)) {
-				return
-			}
+		all.Go(func() { met[i] = a.try(ctx, &plan.Steps[i]) })
+	}
+	all.Wait()
+	for _, failure := range met {
+		if failure != nil {
+			report.fail(failure)
 		}
 	}
+}
+
+// try has the member check one child without writing it. What it answers tells
+// whether anything stands there, so that only then it is looked up.
+func (a *Applier) try(ctx context.Context, step *Step) *outcome.Failure {
+	answer, err := a.write(ctx, step, client.DryRunAll)
+	if err == nil && (step.Verb != Create || answer.GetResourceVersion() == "") {
+		return nil
+	}
+	if err != nil {
+		failure := outcome.Of(err, "apply", step.Key().String())
+		if step.Verb != Create || failure.Reason != v1alpha1.ReasonObjectOfAnother {
+			return failure
+		}
+	}
+	if failure := a.lookAt(ctx, step); failure != nil {
+		return failure
+	}
+	return step.Problem
 }

@@ -48,6 +48,22 @@ func (c cached) List(ctx context.Context, list client.ObjectList, o ...client.Li
 	return c.cache.List(ctx, list, o...)
 }
 
+// Patch answers a dry run with the object that stands there, as an API server does;
+// the fake client answers nothing.
+func (c cached) Patch(ctx context.Context, object client.Object, patch client.Patch, o ...client.PatchOption) error {
+	options := (&client.PatchOptions{}).ApplyOptions(o)
+	if len(options.DryRun) == 0 {
+		return c.Client.Patch(ctx, object, patch, o...)
+	}
+	there, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		return errors.New("no object")
+	}
+	err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), there)
+	object.SetResourceVersion(there.GetResourceVersion())
+	return client.IgnoreNotFound(err)
+}
+
 type emptyCache struct {
 	cache.Cache
 	reader client.Reader
