@@ -47,7 +47,7 @@ func gist(o v1alpha1.Outcome) string {
 }
 
 func (c *count) message() string {
-	text := fmt.Sprintf("%d of %d members ready", c.by[v1alpha1.MemberReady], c.placed)
+	text := fmt.Sprintf("%d of %s ready", c.by[v1alpha1.MemberReady], members(c.placed))
 	if len(c.attention) > 0 {
 		text += "; " + few(c.attention)
 	}
@@ -58,7 +58,7 @@ func (c *count) message() string {
 func (c *count) motion() string {
 	var parts []string
 	if n := c.by[v1alpha1.MemberProgressing]; n > 0 {
-		parts = append(parts, fmt.Sprintf("%d members are changing", n))
+		parts = append(parts, members(n)+" changing")
 	}
 	if len(c.leaving) > 0 {
 		parts = append(parts, "removing from "+few(c.leaving))
@@ -112,7 +112,7 @@ func judge(status *v1alpha1.CacheClusterStatus, in Input, c count) {
 	degraded := c.by[v1alpha1.MemberDegraded] > 0
 	reason, text = v1alpha1.ReasonMembersHealthy, "no member reports failing pods"
 	if degraded {
-		reason, text = v1alpha1.ReasonMembersDegraded, fmt.Sprintf("pods fail in %d members", c.by[v1alpha1.MemberDegraded])
+		reason, text = v1alpha1.ReasonMembersDegraded, "pods fail in "+members(c.by[v1alpha1.MemberDegraded])
 	}
 	put(v1alpha1.ConditionDegraded, boolean(degraded), reason, text)
 
@@ -138,7 +138,7 @@ func placedCondition(in Input, c count) (metav1.ConditionStatus, string, string)
 	if len(unknown) > 0 {
 		return metav1.ConditionFalse, v1alpha1.ReasonUnknownMembers, strings.Join(unknown, "; ")
 	}
-	return metav1.ConditionTrue, v1alpha1.ReasonPlaced, fmt.Sprintf("%d members chosen", c.placed)
+	return metav1.ConditionTrue, v1alpha1.ReasonPlaced, members(c.placed)+" chosen"
 }
 
 func readyCondition(in Input, c count) (metav1.ConditionStatus, string) {
@@ -161,6 +161,13 @@ func readyCondition(in Input, c count) (metav1.ConditionStatus, string) {
 	default:
 		return metav1.ConditionTrue, v1alpha1.ReasonAllMembersReady
 	}
+}
+
+func members(n int) string {
+	if n == 1 {
+		return "1 member"
+	}
+	return fmt.Sprintf("%d members", n)
 }
 
 func boolean(is bool) metav1.ConditionStatus {

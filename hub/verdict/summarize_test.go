@@ -247,3 +247,41 @@ func TestAReadyConditionThatIsFalseNeverSaysThatAllIsWell(t *testing.T) {
 		t.Errorf("message %q", got)
 	}
 }
+
+func TestOneMemberIsOneMember(t *testing.T) {
+	alone := report(v1alpha1.MemberProgressing, v1alpha1.ReasonPodsStarting, 0)
+	status := Summarize(&v1alpha1.CacheClusterStatus{}, input(placed("a", alone)))
+	for kind, want := range map[string]string{
+		v1alpha1.ConditionPlaced: "1 member chosen", v1alpha1.ConditionProgressing: "1 member changing",
+		v1alpha1.ConditionReady: "0 of 1 member ready; a: message of PodsStarting",
+	} {
+		if got := meta.FindStatusCondition(status.Conditions, kind).Message; got != want {
+			t.Errorf("%s says %q, want %q", kind, got, want)
+		}
+	}
+}
+
+// A member that is tried again and again writes its own entry and no other one's.
+func TestATryMoreInOneMemberChangesItsEntryOnly(t *testing.T) {
+	blocked := report(v1alpha1.MemberBlocked, v1alpha1.ReasonQuotaExceeded, 0)
+	blocked.Status.Class, blocked.Status.Attempt, blocked.Status.RetryAt = v1alpha1.ClassBlocked, 3, &metav1.Time{Time: noon.Add(20 * time.Second)}
+	in := input(placed("a", ready()), placed("b", blocked), placed("c", nil))
+	first := Summarize(&v1alpha1.CacheClusterStatus{}, in)
+	if got := first.Clusters[1]; got.Attempt != 3 || got.RetryAt == nil || got.Class != v1alpha1.ClassBlocked {
+		t.Errorf("entry %+v", got)
+	}
+	again := blocked.DeepCopy()
+	again.Status.Attempt, again.Status.RetryAt = 4, &metav1.Time{Time: noon.Add(time.Minute)}
+	in = input(placed("a", ready()), placed("b", again), placed("c", nil))
+	in.Now = noon.Add(20 * time.Second)
+	second := Summarize(&first, in)
+	want := first.DeepCopy()
+	want.Clusters[1].Attempt, want.Clusters[1].RetryAt = 4, again.Status.RetryAt
+	if diff := cmp.Diff(*want, second); diff != "" {
+		t.Errorf("more than the tries changed (-want +got):\n%s", diff)
+	}
+	over := Summarize(&second, input(placed("a", ready()), placed("b", ready()), placed("c", nil)))
+	if got := over.Clusters[1]; got.Attempt != 0 || got.RetryAt != nil || got.Class != "" {
+		t.Errorf("it is over, and the entry is %+v", got)
+	}
+}

@@ -35,7 +35,9 @@ type member struct {
 	arrivals   arrivals
 	memo       memo
 	unreported unreported
+	waiting    waiting
 	retries    *retries
+	missing    missing
 
 	stop   context.CancelFunc
 	done   context.Context
@@ -76,6 +78,8 @@ func newMember(c *Controller, name string) *member {
 func (m *member) run(ctx context.Context) {
 	// Whoever waits for a queue that never came to be is let go.
 	defer m.stop()
+	beginWork(m)
+	defer endWork(m)
 	logger := log.FromContext(ctx).WithName("spoke").WithValues("cluster", m.name)
 	controller, err := crcontroller.NewTypedUnmanaged("spoke", crcontroller.TypedOptions[mcreconcile.Request]{
 		// All members share one name, and so one set of metrics.
@@ -110,6 +114,7 @@ func (m *member) request(key types.NamespacedName) mcreconcile.Request {
 // enqueue is for events; retries come by themselves.
 func (m *member) enqueue(key types.NamespacedName) {
 	m.retries.nudge(key)
+	m.waiting.begin(key, m.Clock.Now())
 	select {
 	case <-m.queued:
 		m.queue.Add(m.request(key))
@@ -142,6 +147,8 @@ func (m *member) forget(key types.NamespacedName) {
 	defer m.connection.Unlock()
 	delete(m.caches, key)
 	m.retries.forget(key)
+	m.missing.forget(key)
+	m.waiting.end(key)
 	m.memo.forget(key)
 	m.unreported.take(key)
 }

@@ -28,6 +28,8 @@ const memberDeadline = 10 * time.Second
 type result struct {
 	report      apply.Report
 	observation *observe.Observation
+	// look is after how long to find out again why pods lack, 0 if none do.
+	look time.Duration
 	// failure that the status shows, or nil.
 	failure *outcome.Failure
 	// try is how often it was met, and when the next one is due.
@@ -43,6 +45,7 @@ type result struct {
 // Reconcile makes the member hold what one MemberCache asks for and reports what
 // it found: Read, Plan and Apply, Observe, Summarize, Write.
 func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ctrl.Result, error) {
+	m.waiting.end(request.NamespacedName)
 	snapshot, err := m.read(ctx, request)
 	if err != nil || snapshot == nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -56,6 +59,7 @@ func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ct
 		m.unreported.put(request.NamespacedName, result.report.Changes)
 		return ctrl.Result{}, nil
 	}
+	countReconcile(m.name, result.failure)
 	result.report.Changes = append(m.unreported.take(request.NamespacedName), result.report.Changes...)
 	next := m.next(request.NamespacedName, snapshot, &result)
 	var calm time.Duration
@@ -69,7 +73,7 @@ func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ct
 		}
 		return ctrl.Result{}, fmt.Errorf("report %s to the hub: %w", request.NamespacedName, err)
 	}
-	return sooner(sooner(next, later), calm), nil
+	return sooner(sooner(sooner(next, later), calm), result.look), nil
 }
 
 // sooner asks for the next try after a time, unless it comes before that anyway. 0
@@ -111,10 +115,14 @@ func (m *member) converge(ctx context.Context, s *snapshot) result {
 		return result{failure: outcome.Of(err, "render", s.cache.Name), report: apply.Report{Inventory: s.cache.Status.Inventory}}
 	}
 	if len(problems) > 0 {
-		return result{failure: invalid(problems), report: apply.Report{Inventory: s.cache.Status.Inventory}, observation: m.observe(s)}
+		r := result{failure: invalid(problems), report: apply.Report{Inventory: s.cache.Status.Inventory}}
+		r.observation, r.look = m.observe(ctx, s)
+		return r
 	}
 	report := applier.Apply(ctx, apply.Decide(desired, s.live, applier.Owner, m.recent))
-	return result{report: report, failure: report.Worst(), observation: m.observe(s)}
+	r := result{report: report, failure: report.Worst()}
+	r.observation, r.look = m.observe(ctx, s)
+	return r
 }
 
 // remove deletes the children that the API server itself shows: the cache may not
@@ -142,12 +150,13 @@ func (m *member) applier(s *snapshot) *apply.Applier {
 }
 
 // observe reads the StatefulSet as it is after applying.
-func (m *member) observe(s *snapshot) *observe.Observation {
+func (m *member) observe(ctx context.Context, s *snapshot) (seen *observe.Observation, look time.Duration) {
 	key := apply.Key{Kind: render.StatefulSetKind, Name: s.cache.Spec.CacheCluster}
 	live := m.recent.Latest(key, s.cache.Namespace, s.live[key])
 	set, _ := live.(*appsv1.StatefulSet)
-	seen := observe.Observe(set, s.pods)
-	return &seen
+	is := observe.Observe(set, s.pods)
+	look = m.explainLack(ctx, s, set, &is)
+	return &is, look
 }
 
 func invalid(problems []render.Problem) *outcome.Failure {
@@ -188,7 +197,7 @@ func (m *member) next(key types.NamespacedName, s *snapshot, r *result) ctrl.Res
 		shown = &outcome.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonChildrenTerminating}
 	}
 	saved := savedOutcome{Outcome: s.cache.Status.Outcome, generation: s.cache.Status.ObservedGeneration}
-	wait, try := m.retries.next(key, s.cache.Generation, shown, r.report.Failures, saved, s.now)
+	wait, try := m.retries.next(key, s.cache.Generation, shown, r.report.Failures, saved, m.Clock.Now())
 	if r.failure != nil {
 		r.try = try
 	}

@@ -52,6 +52,7 @@ func (m *member) write(ctx context.Context, s *snapshot, r *result) (later time.
 		return 0, err
 	}
 	m.writes.Wrote(updated)
+	countReported(m.name, s.cache.Status.OpenDrifts, updated.Status.OpenDrifts)
 	m.Events.Record(s.now, reference(updated), transitions(&s.cache.Status, &updated.Status)...)
 	return 0, nil
 }

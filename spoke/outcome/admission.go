@@ -37,8 +37,9 @@ var refusals = []refusal{
 		"an admission plugin of the member refuses it: change the spec as the message says, or its settings"},
 }
 
-// admission recognizes a refusal.
-func admission(message string) (Failure, bool) {
+// Admission recognizes a refusal of admission by its words, wherever they stand:
+// the StatefulSet controller meets them for its pods, and tells in events.
+func Admission(message string) (Failure, bool) {
 	if lacksRight(message) {
 		return Failure{}, false
 	}

@@ -61,7 +61,7 @@ var byCode = map[int32]func(metav1.Status) Failure{
 // nothing. What admission refuses comes first: webhooks and policies choose the
 // code and reason of their refusals, 401 included.
 func answered(s metav1.Status) Failure {
-	f, ok := admission(s.Message)
+	f, ok := Admission(s.Message)
 	if !ok {
 		sort, known := byReason[s.Reason]
 		if !known {

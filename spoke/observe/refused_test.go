@@ -1,0 +1,104 @@
+package observe
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+)
+
+var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+
+func event(reason, message string, after time.Duration) corev1.Event {
+	return corev1.Event{Reason: reason, Message: message, LastTimestamp: metav1.NewTime(noon.Add(after))}
+}
+
+func refusedPod(n int, why string) string {
+	return fmt.Sprintf(`create Pod sessions-%d in StatefulSet sessions failed error: pods "sessions-%d" is forbidden: %s`, n, n, why)
+}
+
+const quota = "exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"
+
+func TestPodsLackWhileTheControllerShouldBeMakingOne(t *testing.T) {
+	unseen := statefulSet(3, counts(0, 0, 0, 0))
+	unseen.Generation++
+	going := statefulSet(3, counts(0, 0, 0, 0))
+	going.DeletionTimestamp = &metav1.Time{Time: noon}
+	for name, c := range map[string]struct {
+		set  *appsv1.StatefulSet
+		want bool
+	}{
+		"nothing there":                       {nil, false},
+		"none made":                           {statefulSet(3, counts(0, 0, 0, 0)), true},
+		"the next one is not made":            {statefulSet(3, counts(2, 2, 2, 2)), true},
+		"the one before is still on its way":  {statefulSet(3, counts(2, 1, 2, 1)), false},
+		"all made":                            {statefulSet(3, counts(3, 1, 3, 1)), false},
+		"the controller has not looked at it": {unseen, false},
+		"it goes":                             {going, false},
+	} {
+		if got := LacksPods(c.set); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestTheEventsSayWhyPodsCannotBeMade(t *testing.T) {
+	set := statefulSet(3, counts(0, 0, 0, 0))
+	set.UID = "present"
+	older := event(reasonFailedCreate, refusedPod(0, quota), time.Hour)
+	older.InvolvedObject.UID = "another"
+	series := event(reasonFailedCreate, refusedPod(0, quota), -time.Hour)
+	series.Series = &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(noon.Add(time.Minute))}
+	for _, c := range []struct {
+		name    string
+		events  []corev1.Event
+		message string
+		hint    string
+	}{
+		{"a quota", []corev1.Event{event(reasonFailedCreate, refusedPod(0, quota), 0)}, "the member refuses pods: exceeded quota: small, requested: pods=1, limited: pods=2", "ResourceQuota"},
+		{"Pod Security", []corev1.Event{event(reasonFailedCreate, refusedPod(0, `violates PodSecurity "restricted:latest": runAsNonRoot != true (pod sessions-0)`), 0)},
+			`violates PodSecurity "restricted:latest": runAsNonRoot != true (pod sessions-N)`, "Pod Security level"},
+		{"a LimitRange", []corev1.Event{event(reasonFailedCreate, refusedPod(0, "maximum memory usage per Container is 64Mi, but limit is 77Mi"), 0)}, "maximum memory", "LimitRange"},
+		{"a priority class", []corev1.Event{event(reasonFailedCreate, refusedPod(0, "no PriorityClass with name high was found"), 0)}, "no PriorityClass", "priorityClassName"},
+		{"a webhook", []corev1.Event{event(reasonFailedCreate, `create Pod sessions-0 in StatefulSet sessions failed error: admission webhook "v.example" denied the request: no`, 0)},
+			`the member refuses pods: admission webhook "v.example" denied the request: no`, "webhook"},
+		{"what nobody knows", []corev1.Event{event(reasonFailedCreate, "create Pod sessions-0 in StatefulSet sessions failed error: strange", 0)}, "refuses pods: strange", "kubectl describe -n shop statefulset sessions"},
+		{"a claim", []corev1.Event{event(reasonFailedCreate, `create Claim data-sessions-1 for Pod sessions-1 in StatefulSet sessions failed error: persistentvolumeclaims "data-sessions-1" is forbidden: `+quota, 0)}, "refuses pods: exceeded quota: small", "ResourceQuota"},
+		{"a series", []corev1.Event{series, event(reasonSuccessfulCreate, "create Pod", 0)}, "exceeded quota", "ResourceQuota"},
+		{"what succeeded since", []corev1.Event{event(reasonFailedCreate, refusedPod(0, quota), -time.Minute), event(reasonSuccessfulCreate, "create Pod sessions-0", 0)}, "", ""},
+		{"what succeeded before", []corev1.Event{event(reasonFailedCreate, refusedPod(1, quota), time.Second), event(reasonSuccessfulCreate, "create Pod sessions-0", 0)}, "exceeded quota", "ResourceQuota"},
+		{"an earlier StatefulSet of that name", []corev1.Event{older}, "", ""},
+		{"other events", []corev1.Event{event("FailedUpdate", "x", 0)}, "", ""},
+		{"none", nil, "", ""},
+	} {
+		got := Refused(set, c.events)
+		if (got.Reason == v1alpha1.ReasonPodsRefused) != (c.message != "") || !strings.Contains(got.Message, c.message) || !strings.Contains(got.Hint, c.hint) {
+			t.Errorf("%s: %s %q (%s), want %q (%s)", c.name, got.Reason, got.Message, got.Hint, c.message, c.hint)
+		}
+	}
+}
+
+// Which pod was tried last, how full the quota is and in which order events are
+// listed would each be a write to the hub.
+func TestTheSameRefusalGivesTheSameBytes(t *testing.T) {
+	set := statefulSet(9, counts(0, 0, 0, 0))
+	var all []corev1.Event
+	for n := range 9 {
+		all = append(all, event(reasonFailedCreate, refusedPod(n, strings.Replace(quota, "used: pods=2", fmt.Sprint("used: pods=", n), 1)), 0))
+	}
+	want := Refused(set, all[:1])
+	for range all {
+		all = append(all[1:], all[0])
+		if diff := cmp.Diff(want, Refused(set, slices.Clone(all))); diff != "" {
+			t.Fatalf("another order, another outcome:\n%s", diff)
+		}
+	}
+}
