@@ -12,7 +12,7 @@ import (
 
 // progressPause is the least time between two verdicts that differ only in how far
 // members have come: a hundred members that start are not a hundred writes.
-const progressPause = time.Second
+const progressPause = 2 * time.Second
 
 // pace remembers when each CacheCluster's status was written last. Losing it costs
 // at most one write more. The zero value remembers nothing.

@@ -37,8 +37,8 @@ func TestOnlyProgressWaits(t *testing.T) {
 		wrote time.Duration
 		want  time.Duration
 	}{
-		{"one of two became ready", one, 300 * time.Millisecond, 700 * time.Millisecond},
-		{"it has waited", one, time.Second, 0},
+		{"one of two became ready", one, 300 * time.Millisecond, 1700 * time.Millisecond},
+		{"it has waited", one, 2 * time.Second, 0},
 		{"all became ready", all, 0, 0},
 		{"one was lost", lost, 0, 0},
 		{"one fails", failing, 0, 0},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -168,8 +169,14 @@ func (r *Reconciler) apply(ctx context.Context, s *snapshot, p *plan) error {
 		}
 	}
 	var first error
-	for _, mc := range p.create {
-		err := r.Client.Create(ctx, mc)
+	created := make([]error, len(p.create))
+	var all sync.WaitGroup
+	for i, mc := range p.create {
+		all.Go(func() { created[i] = r.Client.Create(ctx, mc) })
+	}
+	all.Wait()
+	for i, mc := range p.create {
+		err := created[i]
 		if apierrors.IsAlreadyExists(err) {
 			first = firstOf(first, r.meet(ctx, s.cache, mc, p))
 			continue

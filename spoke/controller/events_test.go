@@ -78,9 +78,9 @@ func TestAFirstReportWaitsOnlyWhileItSaysNothingNew(t *testing.T) {
 		seen      time.Duration
 		want      time.Duration
 	}{
-		{"pods of a new cache start", v1alpha1.MemberCacheStatus{}, starting, 200 * time.Millisecond, 800 * time.Millisecond},
-		{"pods of a new generation start", ready, starting, 0, time.Second},
-		{"it has waited", v1alpha1.MemberCacheStatus{}, starting, time.Second, 0},
+		{"pods of a new cache start", v1alpha1.MemberCacheStatus{}, starting, 200 * time.Millisecond, 1800 * time.Millisecond},
+		{"pods of a new generation start", ready, starting, 0, 2 * time.Second},
+		{"it has waited", v1alpha1.MemberCacheStatus{}, starting, 2 * time.Second, 0},
 		{"all is ready", v1alpha1.MemberCacheStatus{}, ready, 0, 0},
 		{"something fails", v1alpha1.MemberCacheStatus{}, failing, 0, 0},
 		{"drift was put right", v1alpha1.MemberCacheStatus{}, repaired, 0, 0},

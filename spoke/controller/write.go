@@ -19,6 +19,10 @@ const hubDeadline = 10 * time.Second
 // StatefulSet of a hundred pods that starts is not a hundred writes to the hub.
 const countsPause = time.Second
 
+// firstPause is how long the first report about a generation waits for pods to be
+// ready, see early.
+const firstPause = 2 * time.Second
+
 // errBehind: the hub's cache does not show our own last write yet.
 var errBehind = errors.New("the hub's cache is behind")
 
@@ -68,7 +72,7 @@ func early(s *snapshot, next *v1alpha1.MemberCacheStatus, since time.Time) time.
 		!equality.Semantic.DeepEqual(old.LastDrift, next.LastDrift) || !equality.Semantic.DeepEqual(old.OpenDrifts, next.OpenDrifts) {
 		return 0
 	}
-	return max(0, countsPause-waited)
+	return max(0, firstPause-waited)
 }
 
 // hasty says how long a report should wait that differs from the last one in
