@@ -138,7 +138,7 @@ func placedCondition(in Input, c count) (metav1.ConditionStatus, string, string)
 	if len(unknown) > 0 {
 		return metav1.ConditionFalse, v1alpha1.ReasonUnknownMembers, strings.Join(unknown, "; ")
 	}
-	return metav1.ConditionTrue, v1alpha1.ReasonPlaced, members(c.placed)+" chosen"
+	return metav1.ConditionTrue, v1alpha1.ReasonPlaced, members(c.placed) + " chosen"
 }
 
 func readyCondition(in Input, c count) (metav1.ConditionStatus, string) {

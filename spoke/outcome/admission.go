@@ -22,7 +22,7 @@ var refusals = []refusal{
 	{regexp.MustCompile(`insufficient quota to match these scopes`), v1alpha1.ReasonQuotaExceeded,
 		"allow the priority class in a ResourceQuota of the member"},
 	{regexp.MustCompile(`violates PodSecurity`), v1alpha1.ReasonRejectedByPolicy,
-		"relax the namespace's Pod Security level in the member (label pod-security.kubernetes.io/enforce), or set what the message names in spec.pod"},
+		"relax the namespace's Pod Security level in the member (label pod-security.kubernetes.io/enforce), or set what the message names in spec.pod.securityContext"},
 	{regexp.MustCompile(`(minimum|maximum) \S+ usage per|max limit to request ratio per`), v1alpha1.ReasonRejectedByPolicy,
 		"change the namespace's LimitRange in the member, or memory or resources with an override for it"},
 	{regexp.MustCompile(`no PriorityClass with name`), v1alpha1.ReasonRejectedByPolicy,

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"sync"
 	"testing"
@@ -126,7 +127,8 @@ func (f *fleet) stop() error {
 // startManager starts the manager as cmd/hub would, without leader election.
 func (f *fleet) startManager(ctx context.Context) error {
 	mgr, err := manager.New(f.hub.Config, manager.Options{Metrics: "0", Probes: "0", Inventory: v1alpha1.InventoryNamespace,
-		Shutdown: 20 * time.Second, SharedProcess: true})
+		Shutdown: 20 * time.Second, SharedProcess: true,
+		Transport: func(_ string, next http.RoundTripper) http.RoundTripper { return interceptor{next} }})
 	if err != nil {
 		return err
 	}
