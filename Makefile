@@ -1,5 +1,6 @@
 # Every target is listed by `make help`. Knobs: MEMBERS (of a lab), TESTFLAGS
-# (added to go test), CACHES, TRIALS and BENCHFLAGS (of bench).
+# (added to go test), CACHES, TRIALS and BENCHFLAGS (of bench), FULL, SEED and CASE
+# (of faults).
 SHELL       := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -44,7 +45,7 @@ binaries: ## Get or build the Kubernetes binaries of the embedded lab (cached ou
 
 .PHONY: clean
 clean: ## Remove what build and test left in the tree.
-	rm -rf reconcile-lab kubectl-cachecluster bin cover.out bench.json
+	rm -rf reconcile-lab kubectl-cachecluster bin cover.out bench.json faults.json
 
 ##@ Test
 
@@ -55,6 +56,12 @@ test-unit: ## Pure packages and everything else that needs no API server, with -
 .PHONY: test-integration
 test-integration: ## Controllers against a real API server, with -race.
 	assets=$$($(BINARIES) dir); KUBEBUILDER_ASSETS=$$assets $(GOTEST) -timeout 15m $(TESTFLAGS) ./test/integration/...
+
+.PHONY: faults
+faults: ## Every fault at every request, and random histories: a sample that SEED picks, all with FULL=1, one with CASE=.
+	assets=$$($(BINARIES) dir); KUBEBUILDER_ASSETS=$$assets FAULTS_FULL=$(FULL) FAULTS_SEED=$(SEED) FAULTS_CASE='$(CASE)' \
+	  FAULTS_REPORT=$${FAULTS_REPORT:-$(CURDIR)/faults.json} \
+	  go test -tags faults -count=1 -timeout 2h -v $(TESTFLAGS) ./test/faults/
 
 .PHONY: e2e-embedded
 e2e-embedded: build ## End to end on an embedded lab of its own.

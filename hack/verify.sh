@@ -41,7 +41,7 @@ formatted() {
 
 check 'generated files are up to date' generated
 check 'gofmt' formatted
-check 'go vet' go vet -tags e2e ./...
+check 'go vet' go vet -tags e2e,faults ./...
 check 'go.mod is tidy' go mod tidy -diff
 check 'golangci-lint' make -s lint
 

@@ -1,8 +1,13 @@
 // Package faults injects every fault into every request of the hub manager against
 // real API servers, and asserts that each run ends as a clean one does.
+//
+// A scenario is something that happens to one CacheCluster in a namespace of its own.
+// Clean runs of it record the requests that the manager makes for that namespace and
+// the events that it receives about it: the points. Each (point, fault) is then a run
+// of its own, in which that one fault is injected once. Many runs share one manager,
+// since faults are told apart by namespace; a killed process has one of its own.
+//
+// The files without a build tag are the engine: what a point is, how a fault looks on
+// the wire, and what was observed. The suite has the tag "faults" and starts with
+// `make faults`; docs/faults.md says how to read it.
 package faults
-
-import (
-	_ "github.com/Shopify/toxiproxy/v2" // used by the lab's fault proxy
-	_ "pgregory.net/rapid"
-)

@@ -1,0 +1,88 @@
+//go:build faults
+
+package faults
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// What `make faults` sets.
+var (
+	full     = os.Getenv("FAULTS_FULL") != ""
+	seed     = setting("FAULTS_SEED", time.Now().UnixNano()%1_000_000)
+	chosen   = os.Getenv("FAULTS_CASE")
+	file     = os.Getenv("FAULTS_REPORT")
+	parallel = setting("FAULTS_PARALLEL", 16)
+	sample   = setting("FAULTS_SAMPLE", 220)
+	nHistory = setting("FAULTS_HISTORIES", -1)
+)
+
+func setting(name string, otherwise int64) int64 {
+	n, err := strconv.ParseInt(os.Getenv(name), 10, 64)
+	if err != nil {
+		return otherwise
+	}
+	return n
+}
+
+var (
+	lab *fleet
+	out *report
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if os.Getenv("RECONCILE_LAB_TEST_LOG") != "" {
+		log.SetLogger(zap.New(zap.UseDevMode(true)))
+	} else {
+		log.SetLogger(zap.New(zap.WriteTo(discard{})))
+		klog.SetLogger(zap.New(zap.WriteTo(discard{})))
+	}
+	if file == "" {
+		file = "faults.json"
+	}
+	fmt.Printf("faults: seed %d (FAULTS_SEED=%d repeats the choice)\n", seed, seed)
+	os.Exit(suite(m))
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+func serve(m *testing.M) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Hour)
+	defer cancel()
+	out = newReport(seed, full)
+	var err error
+	lab, err = startFleet(ctx)
+	defer func() {
+		if err := lab.stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// suite runs the tests and prints the closing lines last.
+func suite(m *testing.M) int {
+	code := serve(m)
+	if err := out.write(file); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}

@@ -1,0 +1,160 @@
+//go:build faults
+
+package faults
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// report is what faults.json holds.
+type report struct {
+	mu sync.Mutex
+
+	Seed       int64                     `json:"seed"`
+	Full       bool                      `json:"full"`
+	Seconds    float64                   `json:"seconds"`
+	Injected   int                       `json:"injected"`
+	Converged  int                       `json:"converged"`
+	Wrong      int                       `json:"wrong"`
+	NotReached []string                  `json:"notReached,omitempty"`
+	Scenarios  map[string]scenarioReport `json:"scenarios"`
+	Faults     map[Fault]*faultReport    `json:"faults"`
+	Histories  []historyReport           `json:"histories,omitempty"`
+	Failures   []failure                 `json:"failures,omitempty"`
+	Problems   []string                  `json:"problems,omitempty"`
+
+	begun time.Time
+}
+
+type scenarioReport struct {
+	// Points of all clean runs, and the most writes that one of them needed.
+	Points int                  `json:"points"`
+	Writes int                  `json:"writes"`
+	Counts map[Fault]*caseCount `json:"faults"`
+}
+
+type caseCount struct {
+	Injected  int `json:"injected"`
+	Converged int `json:"converged"`
+}
+
+type faultReport struct {
+	Injected  int `json:"injected"`
+	Converged int `json:"converged"`
+	Bound     int `json:"bound"`
+	// ExtraWrites counts runs by the writes that they needed beyond a clean run.
+	ExtraWrites map[int]int `json:"extraWrites"`
+	// Seconds until quiet, the quiet included: median and worst.
+	P50, Max float64
+
+	took []time.Duration
+}
+
+type failure struct {
+	Case    string    `json:"case"`
+	Replay  string    `json:"replay"`
+	Why     string    `json:"why"`
+	Told    []telling `json:"told,omitempty"`
+	Entries []string  `json:"entries,omitempty"`
+}
+
+type historyReport struct {
+	Seed    uint64  `json:"seed"`
+	Steps   int     `json:"steps"`
+	Seconds float64 `json:"seconds"`
+	Failed  bool    `json:"failed,omitempty"`
+}
+
+func newReport(seed int64, full bool) *report {
+	return &report{Seed: seed, Full: full, Scenarios: map[string]scenarioReport{}, Faults: map[Fault]*faultReport{}, begun: time.Now()}
+}
+
+func (r *report) scenario(name string, k *knowledge) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Scenarios[name] = scenarioReport{Points: len(k.points), Writes: k.writes, Counts: map[Fault]*caseCount{}}
+}
+
+// done notes a run whose fault was injected; failed is nil if all was well.
+func (r *report) done(c Case, extra int, took time.Duration, failed *failure) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.Faults[c.Fault]
+	if f == nil {
+		f = &faultReport{Bound: bounds[c.Fault], ExtraWrites: map[int]int{}}
+		r.Faults[c.Fault] = f
+	}
+	count := r.Scenarios[c.Scenario].Counts[c.Fault]
+	if count == nil {
+		count = &caseCount{}
+		r.Scenarios[c.Scenario].Counts[c.Fault] = count
+	}
+	r.Injected++
+	f.Injected++
+	count.Injected++
+	if failed != nil {
+		r.Wrong++
+		r.Failures = append(r.Failures, *failed)
+		return
+	}
+	r.Converged++
+	f.Converged++
+	count.Converged++
+	f.ExtraWrites[max(0, extra)]++
+	f.took = append(f.took, took)
+}
+
+func (r *report) missed(c Case) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.NotReached = append(r.NotReached, c.String())
+}
+
+func (r *report) problem(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
+}
+
+// write saves the report and prints what matters; the last line is the verdict.
+func (r *report) write(file string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Seconds = time.Since(r.begun).Seconds()
+	fmt.Printf("%-12s %9s %9s  %s\n", "fault", "injected", "converged", "extra writes (bound): runs; seconds p50/max")
+	for _, f := range slices.Concat(RequestFaults, KillFaults, EventFaults) {
+		x := r.Faults[f]
+		if x == nil {
+			continue
+		}
+		slices.Sort(x.took)
+		if n := len(x.took); n > 0 {
+			x.P50, x.Max = x.took[n/2].Seconds(), x.took[n-1].Seconds()
+		}
+		fmt.Printf("%-12s %9d %9d  (%d) %v; %.1f/%.1f\n", f, x.Injected, x.Converged, x.Bound, x.ExtraWrites, x.P50, x.Max)
+	}
+	slices.SortFunc(r.Failures, func(a, b failure) int { return cmp.Compare(a.Case, b.Case) })
+	slices.Sort(r.NotReached)
+	raw, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		err = os.WriteFile(file, append(raw, '\n'), 0o644)
+	}
+	for _, f := range r.Failures {
+		fmt.Printf("wrong: %s\n  %s\n", f.Case, f.Replay)
+	}
+	for _, p := range r.Problems {
+		fmt.Printf("problem: %s\n", p)
+	}
+	if n := len(r.NotReached); n > 0 {
+		fmt.Printf("not reached, not counted: %d, such as %s\n", n, r.NotReached[0])
+	}
+	fmt.Printf("faults: seed %d, %.0f s, report %s\n", r.Seed, r.Seconds, file)
+	fmt.Printf("faults: %d injected, %d converged, %d wrong\n", r.Injected, r.Converged, r.Wrong)
+	return err
+}

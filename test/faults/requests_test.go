@@ -1,0 +1,316 @@
+//go:build faults
+
+package faults
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// bounds are the writes that a run may need beyond a clean one. A write is a request
+// that an API server carried out and that changes an object.
+var bounds = map[Fault]int{
+	Refused: 99, Reset: 99, Timeout: 99, Lost: 99, Conflict: 99, TooMany: 99, Internal: 99, Unavailable: 99, Forbidden: 99,
+	KillBefore: 99, KillAfter: 99, Closed: 99, Delayed: 99, Duplicated: 99, Missed: 99, Stale: 99,
+}
+
+// clean is how often each scenario is run without a fault: points are what all these
+// runs met.
+const cleanRuns = 3
+
+func TestEveryFaultAtEveryPointEndsAsACleanRunDoes(t *testing.T) {
+	if strings.HasPrefix(chosen, "history/") {
+		return
+	}
+	if err := lab.start(); err != nil {
+		t.Fatal(err)
+	}
+	var wanted []scenario
+	for _, s := range scenarios() {
+		if name, _, _ := strings.Cut(chosen, "/"); chosen == "" || s.name == name {
+			wanted = append(wanted, s)
+		}
+	}
+	if len(wanted) == 0 {
+		t.Fatalf("CASE=%s names no scenario", chosen)
+	}
+	known := observe(t, wanted)
+	if t.Failed() {
+		return
+	}
+	var cases []Case
+	for _, s := range wanted {
+		cases = append(cases, Cases(s.name, known[s.name].points)...)
+	}
+	cases = choose(cases)
+	t.Logf("%d cases", len(cases))
+
+	pool := newPool(int(parallel))
+	var killing []Case
+	for _, c := range cases {
+		if c.Fault.Kills() {
+			killing = append(killing, c)
+			continue
+		}
+		s := find(wanted, c.Scenario)
+		pool.do(func() { try(t, s, known[s.name], c) })
+	}
+	pool.wait()
+	for batch := range slices.Chunk(killing, int(parallel)) {
+		kill(t, wanted, known, batch)
+	}
+	endings.Wait()
+}
+
+func find(all []scenario, name string) *scenario {
+	for i := range all {
+		if all[i].name == name {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// observe runs each scenario a few times without faults.
+func observe(t *testing.T, all []scenario) map[string]*knowledge {
+	t.Helper()
+	known := map[string]*knowledge{}
+	pool := newPool(int(parallel))
+	var mu sync.Mutex
+	results := map[string][]result{}
+	for i := range all {
+		s := &all[i]
+		k := &knowledge{}
+		known[s.name] = k
+		for range cleanRuns {
+			pool.do(func() {
+				r, err := lab.prepare(t.Context(), s, k)
+				defer finally(r)
+				if err == nil {
+					err = r.begin(nil)
+				}
+				var got result
+				if err == nil {
+					got, err = r.finish(nil)
+				}
+				if err != nil {
+					t.Errorf("clean run of %s: %v\n%s", s.name, err, history(r))
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				results[s.name] = append(results[s.name], got)
+			})
+		}
+	}
+	pool.wait()
+	for name, runs := range results {
+		k := known[name]
+		k.state, k.points, k.clean = runs[0].state, runs[0].points, true
+		for _, r := range runs {
+			k.writes = max(k.writes, r.writes)
+			k.points = slices.DeleteFunc(k.points, func(p Point) bool { return !slices.Contains(r.points, p) })
+			if diff := cmp.Diff(k.state, r.state); diff != "" {
+				t.Errorf("two clean runs of %s differ:\n%s", name, diff)
+			}
+		}
+		out.scenario(name, k)
+	}
+	return known
+}
+
+// choose gives the cases that CASE names, all of them with FULL, or a sample.
+func choose(cases []Case) []Case {
+	if chosen != "" {
+		return slices.DeleteFunc(cases, func(c Case) bool {
+			return c.String() != chosen && !strings.HasPrefix(c.String(), strings.TrimSuffix(chosen, "/")+"/")
+		})
+	}
+	random := rand.New(rand.NewPCG(uint64(seed), 1))
+	random.Shuffle(len(cases), func(i, j int) { cases[i], cases[j] = cases[j], cases[i] })
+	if full || len(cases) <= int(sample) {
+		return cases
+	}
+	// Every fault of every scenario comes once before one comes twice.
+	type group struct {
+		scenario string
+		fault    Fault
+	}
+	turn := map[group]int{}
+	rank := map[Case]int{}
+	for _, c := range cases {
+		g := group{c.Scenario, c.Fault}
+		rank[c] = turn[g]
+		turn[g]++
+	}
+	slices.SortStableFunc(cases, func(a, b Case) int { return rank[a] - rank[b] })
+	return cases[:sample]
+}
+
+// try runs one case on the manager that works now.
+func try(t *testing.T, s *scenario, k *knowledge, c Case) {
+	r, err := lab.prepare(t.Context(), s, k)
+	defer finally(r)
+	if err == nil {
+		err = r.begin(&c)
+	}
+	if err != nil {
+		problem(t, r, c, err)
+		return
+	}
+	got, err := r.finish(k.state)
+	conclude(t, r, c, got, err)
+}
+
+// kill runs cases whose fault ends the process. When each has met its point, which
+// to the API servers is the same as a process that is killed there, all of them get
+// a new process.
+func kill(t *testing.T, all []scenario, known map[string]*knowledge, batch []Case) {
+	runs := make([]*run, len(batch))
+	var working sync.WaitGroup
+	for i, c := range batch {
+		working.Go(func() {
+			r, err := lab.prepare(t.Context(), find(all, c.Scenario), known[c.Scenario])
+			if err == nil {
+				err = r.begin(&c)
+			}
+			if err == nil {
+				err = r.until("meet the point", 20*time.Millisecond, func(context.Context) error {
+					if !r.trace.Hit().IsZero() {
+						return nil
+					}
+					if err := r.over(); err != nil {
+						return err
+					}
+					return r.still(quiet)
+				})
+			}
+			if err != nil {
+				problem(t, r, c, err)
+				finally(r)
+				return
+			}
+			runs[i] = r
+		})
+	}
+	working.Wait()
+	lab.manager.kill()
+	for _, r := range runs {
+		if r != nil {
+			r.trace.Revive()
+		}
+	}
+	if err := lab.start(); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range runs {
+		if r == nil {
+			continue
+		}
+		working.Go(func() {
+			got, err := r.finish(r.known.state)
+			conclude(t, r, batch[i], got, err)
+			finally(r)
+		})
+	}
+	working.Wait()
+}
+
+// conclude judges a run.
+func conclude(t *testing.T, r *run, c Case, got result, err error) {
+	if r.trace.Hit().IsZero() && err == nil {
+		out.missed(c)
+		return
+	}
+	why := ""
+	if err != nil {
+		why = err.Error()
+	}
+	for _, wrong := range r.wrongs() {
+		why += "\nwrong status: " + wrong
+	}
+	extra := got.writes - r.known.writes
+	if extra > bounds[c.Fault] {
+		why += fmt.Sprintf("\n%d writes, %d more than a clean run; the bound is %d", got.writes, extra, bounds[c.Fault])
+	}
+	if why == "" {
+		out.done(c, extra, got.took, nil)
+		return
+	}
+	f := failure{Case: c.String(), Replay: c.Replay(), Why: why, Told: r.sighting.tellings(), Entries: entries(r)}
+	out.done(c, extra, got.took, &f)
+	t.Errorf("%s: %s\nreplay: %s\n%s", c, why, c.Replay(), history(r))
+}
+
+// problem is a run that did not come as far as its fault.
+func problem(t *testing.T, r *run, c Case, err error) {
+	out.problem("%s: %v", c, err)
+	t.Errorf("%s: %v\nreplay: %s\n%s", c, err, c.Replay(), history(r))
+}
+
+// endings are the runs that are being removed.
+var endings sync.WaitGroup
+
+func finally(r *run) {
+	if r == nil {
+		return
+	}
+	endings.Go(func() {
+		if err := r.end(context.Background()); err != nil {
+			out.problem("%s %s is not gone: %v", r.scenario.name, r.namespace, err)
+		}
+	})
+}
+
+func entries(r *run) []string {
+	var lines []string
+	for _, e := range r.trace.Entries() {
+		line := fmt.Sprintf("%7.3f %s", e.At.Sub(r.acted).Seconds(), e.Point)
+		if e.Code != 0 {
+			line += fmt.Sprintf(" %d in %s", e.Code, e.Took.Round(time.Millisecond))
+		}
+		if e.Fault != "" {
+			line += " <- " + string(e.Fault)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// history tells what happened in a run.
+func history(r *run) string {
+	if r == nil {
+		return ""
+	}
+	text := "requests and events:\n  " + strings.Join(entries(r), "\n  ") + "\nstatus:\n"
+	for _, told := range r.sighting.tellings() {
+		text += fmt.Sprintf("  %7.3f %s %s\n", told.At.Sub(r.acted).Seconds(), told.Ready, told.Text)
+	}
+	return text
+}
+
+// pool bounds how many run at the same time.
+type pool struct {
+	slots   chan struct{}
+	working sync.WaitGroup
+}
+
+func newPool(n int) *pool { return &pool{slots: make(chan struct{}, n)} }
+
+func (p *pool) do(f func()) {
+	p.slots <- struct{}{}
+	p.working.Go(func() {
+		defer func() { <-p.slots }()
+		f()
+	})
+}
+
+func (p *pool) wait() { p.working.Wait() }

@@ -1,0 +1,198 @@
+//go:build faults
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+)
+
+// scenario is something that happens to one CacheCluster in a namespace of its own.
+type scenario struct {
+	name string
+	// setup comes before the recording; then the CacheCluster, if any, is waited for
+	// until it is ready and nothing is written any more.
+	setup func(*run) error
+	// act is what happens, done what more than Ready for the present generation shows
+	// that it is over. cc is nil when there is none.
+	act  func(*run) error
+	done func(r *run, cc *v1alpha1.CacheCluster) error
+	// ends: afterwards there is no CacheCluster.
+	ends bool
+}
+
+func scenarios() []scenario {
+	set := func(r *run) client.Object { return &appsv1.StatefulSet{ObjectMeta: r.at()} }
+	service := func(r *run) client.Object { return &corev1.Service{ObjectMeta: r.at()} }
+	budget := func(r *run) client.Object { return &policyv1.PodDisruptionBudget{ObjectMeta: r.at()} }
+	return []scenario{
+		{name: "create", act: placed(one, two)},
+		{name: "update-image", setup: placed(one, two), act: changed(func(cc *v1alpha1.CacheCluster) { cc.Spec.Image = "memcached:1.6.38" })},
+		{name: "update-memory", setup: placed(one, two), act: changed(func(cc *v1alpha1.CacheCluster) { cc.Spec.Memory = ptr.To(resource.MustParse("128Mi")) })},
+		{name: "scale", setup: placed(one, two), act: changed(func(cc *v1alpha1.CacheCluster) { cc.Spec.Replicas = ptr.To[int32](4) })},
+		{name: "drift-statefulset", setup: placed(one, two), done: repaired(one), act: edited(one, set, func(o client.Object) {
+			o.(*appsv1.StatefulSet).Spec.Replicas = ptr.To[int32](7)
+		})},
+		{name: "drift-image", setup: placed(one, two), done: repaired(two), act: edited(two, set, func(o client.Object) {
+			o.(*appsv1.StatefulSet).Spec.Template.Spec.Containers[0].Image = "memcached:evil"
+		})},
+		{name: "drift-service", setup: placed(one, two), done: repaired(one), act: edited(one, service, func(o client.Object) {
+			o.(*corev1.Service).Spec.Ports[0].TargetPort = intstr.FromInt32(9)
+		})},
+		{name: "drift-budget", setup: placed(one, two), done: repaired(one), act: edited(one, budget, func(o client.Object) {
+			o.(*policyv1.PodDisruptionBudget).Spec.MaxUnavailable = ptr.To(intstr.FromInt32(2))
+		})},
+		{name: "drift-label", setup: placed(one, two), done: repaired(one), act: edited(one, set, func(o client.Object) {
+			labels := o.GetLabels()
+			delete(labels, v1alpha1.LabelCacheCluster)
+			o.SetLabels(labels)
+		})},
+		{name: "lose-statefulset", setup: placed(one, two), done: repaired(one), act: removed(one, set)},
+		{name: "lose-service", setup: placed(one, two), done: repaired(one), act: removed(one, service)},
+		{name: "lose-budget", setup: placed(one, two), done: repaired(one), act: removed(one, budget)},
+		{name: "place-more", setup: placed(one, two), act: changed(func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.Clusters = []string{one, two, three} })},
+		{name: "place-less", setup: placed(one, two), done: left(two), act: changed(func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.Clusters = []string{one} })},
+		{name: "place-elsewhere", setup: placed(one, two), done: left(two), act: changed(func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.Clusters = []string{one, three} })},
+		{name: "delete", setup: placed(one, two), act: deleted, done: goneEverywhere, ends: true},
+		{name: "recreate", setup: placed(one, two), act: func(r *run) error {
+			if err := deleted(r); err != nil {
+				return err
+			}
+			return placed(one, two)(r)
+		}, done: livesAgain},
+	}
+}
+
+// errFinal is not tried again.
+var errFinal = errors.New("final")
+
+// placed creates the CacheCluster. A namesake that is being deleted is waited for.
+func placed(members ...string) func(*run) error {
+	return func(r *run) error {
+		return r.until("create the CacheCluster", 20*time.Millisecond, func(ctx context.Context) error {
+			err := r.hub.Client.Create(ctx, &v1alpha1.CacheCluster{
+				ObjectMeta: r.at(),
+				Spec: v1alpha1.CacheClusterSpec{
+					CacheTemplate: v1alpha1.CacheTemplate{Replicas: ptr.To[int32](2), Memory: ptr.To(resource.MustParse("64Mi"))},
+					Placement:     v1alpha1.Placement{Clusters: members},
+				},
+			})
+			if err != nil && !apierrors.IsAlreadyExists(err) {
+				return fmt.Errorf("%w: %w", errFinal, err)
+			}
+			return err
+		})
+	}
+}
+
+// changed patches the CacheCluster's spec.
+func changed(how func(*v1alpha1.CacheCluster)) func(*run) error {
+	return func(r *run) error {
+		cc := &v1alpha1.CacheCluster{ObjectMeta: r.at()}
+		return r.patch(hub, cc, "kubectl-edit", func() { how(cc) })
+	}
+}
+
+// edited changes a child as kubectl edit does.
+func edited(member string, what func(*run) client.Object, how func(client.Object)) func(*run) error {
+	return func(r *run) error {
+		object := what(r)
+		return r.patch(member, object, "kubectl-edit", func() { how(object) })
+	}
+}
+
+// removed deletes a child.
+func removed(member string, what func(*run) client.Object) func(*run) error {
+	return func(r *run) error {
+		return r.members[member].Client.Delete(r.ctx, what(r), client.PropagationPolicy(metav1.DeletePropagationBackground))
+	}
+}
+
+func deleted(r *run) error {
+	return r.hub.Client.Delete(r.ctx, &v1alpha1.CacheCluster{ObjectMeta: r.at()})
+}
+
+// repaired: the children in the member are again what they were, after one was not.
+func repaired(member string) func(*run, *v1alpha1.CacheCluster) error {
+	return func(r *run, _ *v1alpha1.CacheCluster) error {
+		changed := false
+		for key, text := range r.before[member] {
+			if !r.sighting.shows(member, key, text) {
+				return fmt.Errorf("%s is not repaired in %s", key, member)
+			}
+			changed = changed || r.sighting.count(member, key) > 1
+		}
+		if !changed {
+			return fmt.Errorf("the drift in %s was not seen", member)
+		}
+		return nil
+	}
+}
+
+// left: the member holds no child, and the status names it no more.
+func left(member string) func(*run, *v1alpha1.CacheCluster) error {
+	return func(r *run, cc *v1alpha1.CacheCluster) error {
+		for i := range cc.Status.Clusters {
+			if cc.Status.Clusters[i].Name == member {
+				return fmt.Errorf("the status has an entry of %s", member)
+			}
+		}
+		return r.sighting.empty(member)
+	}
+}
+
+func goneEverywhere(r *run, cc *v1alpha1.CacheCluster) error {
+	if cc != nil {
+		return fmt.Errorf("the CacheCluster is there")
+	}
+	for member := range r.members {
+		if err := r.sighting.empty(member); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func livesAgain(r *run, cc *v1alpha1.CacheCluster) error {
+	if r.sighting.life(cc) < 1 {
+		return fmt.Errorf("it is the old CacheCluster")
+	}
+	return nil
+}
+
+// at is the name of everything in a run.
+func (r *run) at() metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: r.namespace, Name: "cache"} }
+
+// patch changes an object as it is now; a conflict with another writer is tried again.
+func (r *run) patch(server string, object client.Object, manager string, how func()) error {
+	c := r.server(server)
+	return r.until("patch "+object.GetName(), 10*time.Millisecond, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		before, ok := object.DeepCopyObject().(client.Object)
+		if !ok {
+			return fmt.Errorf("%T is no object", object)
+		}
+		how()
+		err := c.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(manager))
+		if err != nil && !apierrors.IsConflict(err) {
+			return fmt.Errorf("%w: %w", errFinal, err)
+		}
+		return err
+	})
+}

@@ -1,0 +1,116 @@
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+)
+
+var (
+	uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+)
+
+// Normalise gives an object as text without what differs from run to run: UIDs,
+// versions, times, the name of its namespace. Of managedFields it keeps who owns
+// which fields.
+func Normalise(u *unstructured.Unstructured) string {
+	object := u.DeepCopy()
+	namespace, generation := object.GetNamespace(), object.GetGeneration()
+	metadata, _ := object.Object["metadata"].(map[string]any)
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "namespace", "selfLink"} {
+		delete(metadata, field)
+	}
+	if metadata["managedFields"] != nil {
+		metadata["managedFields"] = owners(object)
+	}
+	if object.GetAnnotations()[v1alpha1.AnnotationIntent] != "" {
+		// It is over the owner's UID too.
+		_ = unstructured.SetNestedField(object.Object, "HASH", "metadata", "annotations", v1alpha1.AnnotationIntent)
+	}
+	walk(object.Object["status"], generation)
+	raw, err := json.MarshalIndent(object.Object, "", " ")
+	if err != nil {
+		return err.Error()
+	}
+	text := uuids.ReplaceAllString(string(raw), "UID")
+	text = times.ReplaceAllString(text, "TIME")
+	if namespace != "" {
+		text = strings.ReplaceAll(text, namespace, "NAMESPACE")
+	}
+	return text
+}
+
+// Essence is what an object asks for and how far it is, without who asked. ready is
+// false for a StatefulSet that is not where its spec wants it.
+func Essence(u *unstructured.Unstructured) (text string, ready bool) {
+	object := u.DeepCopy()
+	ready = object.GetDeletionTimestamp() == nil
+	if object.GetKind() == "StatefulSet" {
+		wanted, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
+		has, _, _ := unstructured.NestedInt64(object.Object, "status", "readyReplicas")
+		seen, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
+		ready = ready && wanted == has && seen == object.GetGeneration()
+	}
+	delete(object.Object, "status")
+	object.SetManagedFields(nil)
+	return Normalise(object), ready
+}
+
+func owners(object *unstructured.Unstructured) []any {
+	var found []string
+	for _, e := range object.GetManagedFields() {
+		fields := ""
+		if e.FieldsV1 != nil {
+			var set any
+			if json.Unmarshal(e.FieldsV1.GetRawBytes(), &set) == nil {
+				raw, _ := json.Marshal(set)
+				fields = string(raw)
+			}
+		}
+		found = append(found, fmt.Sprintf("%s %s %s: %s", e.Manager, e.Operation, e.Subresource, fields))
+	}
+	sort.Strings(found)
+	all := make([]any, 0, len(found))
+	for _, f := range found {
+		all = append(all, f)
+	}
+	return all
+}
+
+// walk makes generations relative, sorts conditions by type and drops durations.
+func walk(value any, generation int64) {
+	switch v := value.(type) {
+	case map[string]any:
+		delete(v, "repairedIn")
+		if seen, ok := v["observedGeneration"].(int64); ok {
+			v["observedGeneration"] = "older"
+			if seen == generation {
+				v["observedGeneration"] = "current"
+			}
+		}
+		if conditions, ok := v["conditions"].([]any); ok {
+			slices.SortFunc(conditions, func(a, b any) int { return strings.Compare(kindOf(a), kindOf(b)) })
+		}
+		for _, inner := range v {
+			walk(inner, generation)
+		}
+	case []any:
+		for _, inner := range v {
+			walk(inner, generation)
+		}
+	}
+}
+
+func kindOf(condition any) string {
+	c, _ := condition.(map[string]any)
+	kind, _ := c["type"].(string)
+	return kind
+}

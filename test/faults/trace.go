@@ -1,0 +1,173 @@
+package faults
+
+import (
+	"sync"
+	"time"
+)
+
+// Trace is what the manager did in one namespace, and the fault that is to meet it
+// there.
+type Trace struct {
+	mu      sync.Mutex
+	begun   bool
+	met     map[Place]int
+	entries []Entry
+	armed   *Case
+	hit     time.Time
+	// dead: the process was killed as far as this namespace is concerned.
+	dead bool
+	// held counts events that are kept back and tricks that are not over.
+	held      int
+	lastWrite time.Time
+	writes    int
+}
+
+// Entry is one request or event.
+type Entry struct {
+	At    time.Time
+	Point Point
+	// Fault that was injected, or empty.
+	Fault Fault
+	// Took and Code of a request that was answered.
+	Took time.Duration
+	Code int
+}
+
+// Begin starts the count: what was met before was the setting up.
+func (t *Trace) Begin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.begun, t.met, t.entries, t.writes = true, map[Place]int{}, nil, 0
+	t.lastWrite = time.Now()
+}
+
+// Arm has a fault met at its point.
+func (t *Trace) Arm(c Case) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.armed = &c
+}
+
+// Revive: another process works in the namespace now.
+func (t *Trace) Revive() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dead = false
+}
+
+// meet counts a place and gives the fault to inject, if any. A request of a process
+// that is dead is not counted.
+func (t *Trace) meet(p Place) (entry int, f Fault, dead bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.dead {
+		return -1, "", true
+	}
+	if !t.begun {
+		return -1, "", false
+	}
+	t.met[p]++
+	point := Point{p, t.met[p]}
+	if t.armed != nil && t.hit.IsZero() && t.armed.Point == point {
+		f, t.hit = t.armed.Fault, time.Now()
+		t.dead = f == KillBefore
+	}
+	t.entries = append(t.entries, Entry{At: time.Now(), Point: point, Fault: f})
+	return len(t.entries) - 1, f, t.dead
+}
+
+// carried notes that the API server answered a request.
+func (t *Trace) carried(entry int, p Place, code int, took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p.Mutates() && code < 300 {
+		t.lastWrite = time.Now()
+		t.writes++
+	}
+	if entry >= 0 && entry < len(t.entries) && t.entries[entry].Point.Place == p {
+		t.entries[entry].Code, t.entries[entry].Took = code, took
+	}
+}
+
+func (t *Trace) kill() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dead = true
+}
+
+func (t *Trace) hold(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held += n
+}
+
+// Hit is when the fault was injected, or zero.
+func (t *Trace) Hit() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.hit
+}
+
+// Quiet is how long nothing was written and no event has been kept back.
+func (t *Trace) Quiet() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.held > 0 || t.dead {
+		return 0
+	}
+	return time.Since(t.lastWrite)
+}
+
+// Writes are the mutating requests that the API servers carried out.
+func (t *Trace) Writes() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.writes
+}
+
+// Entries so far.
+func (t *Trace) Entries() []Entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]Entry(nil), t.entries...)
+}
+
+// Points that were met.
+func (t *Trace) Points() []Point {
+	var points []Point
+	for _, e := range t.Entries() {
+		points = append(points, e.Point)
+	}
+	return points
+}
+
+// Board finds the trace of a namespace. The zero value has none.
+type Board struct {
+	mu     sync.RWMutex
+	traces map[string]*Trace
+}
+
+// Open starts a trace of a namespace.
+func (b *Board) Open(namespace string) *Trace {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.traces == nil {
+		b.traces = map[string]*Trace{}
+	}
+	t := &Trace{lastWrite: time.Now()}
+	b.traces[namespace] = t
+	return t
+}
+
+// Close drops a namespace's trace.
+func (b *Board) Close(namespace string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.traces, namespace)
+}
+
+func (b *Board) find(namespace string) *Trace {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.traces[namespace]
+}
