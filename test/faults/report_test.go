@@ -122,6 +122,12 @@ func (r *report) problem(format string, args ...any) {
 	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
 }
 
+func (r *report) history(h historyReport) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Histories = append(r.Histories, h)
+}
+
 // write saves the report and prints what matters; the last line is the verdict.
 func (r *report) write(file string) error {
 	r.mu.Lock()
@@ -153,6 +159,15 @@ func (r *report) write(file string) error {
 	}
 	if n := len(r.NotReached); n > 0 {
 		fmt.Printf("not reached, not counted: %d, such as %s\n", n, r.NotReached[0])
+	}
+	if n := len(r.Histories); n > 0 {
+		failed := 0
+		for _, h := range r.Histories {
+			if h.Failed {
+				failed++
+			}
+		}
+		fmt.Printf("histories: %d lived, %d failed\n", n, failed)
 	}
 	fmt.Printf("faults: seed %d, %.0f s, report %s\n", r.Seed, r.Seconds, file)
 	fmt.Printf("faults: %d injected, %d converged, %d wrong\n", r.Injected, r.Converged, r.Wrong)

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // bounds are the writes that a run may need beyond a clean one. A write is a request
@@ -118,8 +116,8 @@ func observe(t *testing.T, all []scenario) map[string]*knowledge {
 		for _, r := range runs {
 			k.writes = max(k.writes, r.writes)
 			k.points = slices.DeleteFunc(k.points, func(p Point) bool { return !slices.Contains(r.points, p) })
-			if diff := cmp.Diff(k.state, r.state); diff != "" {
-				t.Errorf("two clean runs of %s differ:\n%s", name, diff)
+			if diff := Differ(k.state, r.state); diff != "" {
+				t.Errorf("two clean runs of %s differ:%s", name, diff)
 			}
 		}
 		out.scenario(name, k)

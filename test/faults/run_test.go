@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +41,8 @@ type run struct {
 	cancel context.CancelFunc
 	before map[string]map[string]string
 	acted  time.Time
+	// asked is the generation that the action led to, or 0.
+	asked int64
 
 	mu       sync.Mutex
 	wrong    []string
@@ -109,7 +110,12 @@ func (r *run) finish(wanted map[string]string) (result, error) {
 		if err := r.over(); err != nil {
 			return err
 		}
-		if err := r.still(quiet); err != nil {
+		pause := quiet
+		if wanted == nil {
+			// Nothing else says that a clean run is over.
+			pause = 3 * quiet
+		}
+		if err := r.still(pause); err != nil {
 			return err
 		}
 		var err error
@@ -119,12 +125,12 @@ func (r *run) finish(wanted map[string]string) (result, error) {
 		if wanted == nil {
 			return nil
 		}
-		if diff := cmp.Diff(wanted, state); diff != "" {
+		if diff := Differ(wanted, state); diff != "" {
 			select {
 			case <-time.After(quiet / 2):
 			case <-ctx.Done():
 			}
-			return fmt.Errorf("the state differs from a clean run's (-clean +this):\n%s", diff)
+			return fmt.Errorf("the state differs from a clean run's (-clean +this):%s", diff)
 		}
 		return nil
 	})
@@ -159,6 +165,9 @@ func (r *run) over() error {
 	if !r.scenario.ends {
 		if err := ready(cc); err != nil {
 			return err
+		}
+		if cc.Generation < r.asked {
+			return fmt.Errorf("generation %d was not seen yet", r.asked)
 		}
 	}
 	if r.scenario.done == nil {

@@ -103,7 +103,9 @@ func placed(members ...string) func(*run) error {
 func changed(how func(*v1alpha1.CacheCluster)) func(*run) error {
 	return func(r *run) error {
 		cc := &v1alpha1.CacheCluster{ObjectMeta: r.at()}
-		return r.patch(hub, cc, "kubectl-edit", func() { how(cc) })
+		err := r.patch(hub, cc, "kubectl-edit", func() { how(cc) })
+		r.asked = cc.Generation
+		return err
 	}
 }
 

@@ -1,14 +1,16 @@
 package faults
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
@@ -64,23 +66,21 @@ func Essence(u *unstructured.Unstructured) (text string, ready bool) {
 	return Normalise(object), ready
 }
 
+// owners has a line for each field that somebody owns.
 func owners(object *unstructured.Unstructured) []any {
-	var found []string
+	found := map[string]bool{}
 	for _, e := range object.GetManagedFields() {
-		fields := ""
-		if e.FieldsV1 != nil {
-			var set any
-			if json.Unmarshal(e.FieldsV1.GetRawBytes(), &set) == nil {
-				raw, _ := json.Marshal(set)
-				fields = string(raw)
-			}
+		who := strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Manager, e.Operation, e.Subresource))
+		found[who] = true
+		fields := &fieldpath.Set{}
+		if e.FieldsV1 == nil || fields.FromJSON(bytes.NewReader(e.FieldsV1.GetRawBytes())) != nil {
+			continue
 		}
-		found = append(found, fmt.Sprintf("%s %s %s: %s", e.Manager, e.Operation, e.Subresource, fields))
+		fields.Iterate(func(p fieldpath.Path) { found[who+": "+p.String()] = true })
 	}
-	sort.Strings(found)
 	all := make([]any, 0, len(found))
-	for _, f := range found {
-		all = append(all, f)
+	for _, line := range slices.Sorted(maps.Keys(found)) {
+		all = append(all, line)
 	}
 	return all
 }
@@ -113,4 +113,37 @@ func kindOf(condition any) string {
 	c, _ := condition.(map[string]any)
 	kind, _ := c["type"].(string)
 	return kind
+}
+
+// shownLine is how much of a line a difference shows: those of managedFields are long.
+const shownLine = 240
+
+// Differ shows the lines in which two states differ, or nothing.
+func Differ(a, b map[string]string) string {
+	keys := map[string]bool{}
+	for key := range a {
+		keys[key] = true
+	}
+	for key := range b {
+		keys[key] = true
+	}
+	text := ""
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if a[key] == b[key] {
+			continue
+		}
+		text += "\n" + key
+		for _, side := range []struct{ sign, has, lacks string }{{"-", a[key], b[key]}, {"+", b[key], a[key]}} {
+			other := strings.Split(side.lacks, "\n")
+			for _, line := range strings.Split(side.has, "\n") {
+				if !slices.Contains(other, line) {
+					text += "\n  " + side.sign + strings.TrimSpace(line[:min(len(line), shownLine)])
+				}
+			}
+			if side.has == "" {
+				text += "\n  " + side.sign + " (none)"
+			}
+		}
+	}
+	return text
 }

@@ -132,6 +132,16 @@ func (t *Trace) Entries() []Entry {
 	return append([]Entry(nil), t.entries...)
 }
 
+func (t *Trace) lastPoint() string {
+	entries := t.Entries()
+	for i := len(entries) - 1; i >= 0; i-- {
+		if entries[i].Point.Mutates() {
+			return entries[i].Point.String()
+		}
+	}
+	return ""
+}
+
 // Points that were met.
 func (t *Trace) Points() []Point {
 	var points []Point
@@ -145,6 +155,46 @@ func (t *Trace) Points() []Point {
 type Board struct {
 	mu     sync.RWMutex
 	traces map[string]*Trace
+	lies   map[string]lie
+}
+
+// lie is what a server does for a while: every nth request meets the fault.
+type lie struct {
+	fault Fault
+	every int
+	until time.Time
+	met   *int
+}
+
+// Lie has every nth request to a server meet a fault for a while, probes included;
+// watches are left alone.
+func (b *Board) Lie(server string, f Fault, every int, how time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.lies == nil {
+		b.lies = map[string]lie{}
+	}
+	b.lies[server] = lie{fault: f, every: every, until: time.Now().Add(how), met: new(int)}
+}
+
+// Truth ends all lies.
+func (b *Board) Truth() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lies = nil
+}
+
+func (b *Board) lied(server string) Fault {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l, ok := b.lies[server]
+	if !ok || time.Now().After(l.until) {
+		return ""
+	}
+	if *l.met++; *l.met%l.every != 0 {
+		return ""
+	}
+	return l.fault
 }
 
 // Open starts a trace of a namespace.

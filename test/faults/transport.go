@@ -50,17 +50,22 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r = r.Clone(r.Context())
 	namespace, place, ok := Request(t.server, r)
-	if !ok {
-		return t.next.RoundTrip(r)
+	lie := Fault("")
+	if r.URL.Query().Get("watch") == "" {
+		lie = t.process.Board.lied(t.server)
 	}
 	trace := t.process.Board.find(namespace)
-	if trace == nil {
-		return t.next.RoundTrip(r)
+	if !ok || trace == nil {
+		// Not counted; and a trace of its own takes what the fault does to it.
+		trace = &Trace{}
 	}
 	entry, fault, dead := trace.meet(place)
 	if dead {
 		drop(r)
 		return nil, errKilled
+	}
+	if fault == "" {
+		fault = lie
 	}
 	if fault != "" && fault != Lost && fault != KillAfter {
 		drop(r)
