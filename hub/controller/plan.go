@@ -16,6 +16,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/hub/override"
 	"github.com/reconcile-lab/reconcile-lab/hub/placement"
 	"github.com/reconcile-lab/reconcile-lab/hub/verdict"
+	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 // snapshot is all that was read of the hub, at the front of a reconcile.
@@ -97,6 +98,9 @@ func (p *plan) entry(member string) *verdict.Member {
 // name which is not ours; either may be nil.
 func (p *plan) place(cc *v1alpha1.CacheCluster, member placement.Member, existing, other *v1alpha1.MemberCache) {
 	template, problems := override.Apply(cc.Spec.CacheTemplate, cc.Spec.Overrides, member)
+	for _, p := range render.CheckPolicies(&cc.Spec.Policies) {
+		problems = append(problems, "spec."+p.String())
+	}
 	entry := verdict.Member{Name: member.Name, Placed: true, Replicas: replicas(&template), Revision: override.Revision(&template), Cache: existing}
 	switch {
 	case len(problems) > 0:

@@ -116,6 +116,9 @@ func judge(status *v1alpha1.CacheClusterStatus, in Input, c count) {
 	}
 	put(v1alpha1.ConditionDegraded, boolean(degraded), reason, text)
 
+	reason, text = drifted(in.Members)
+	only(v1alpha1.ConditionDrifted, reason != "", reason, text)
+
 	stalled := !in.Deleting && !moving && (c.by[v1alpha1.MemberBlocked] > 0 || placed == metav1.ConditionFalse)
 	only(v1alpha1.ConditionStalled, stalled, readyReason, message)
 }

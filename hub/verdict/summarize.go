@@ -96,6 +96,7 @@ func clusterStatus(m *Member, before *v1alpha1.ClusterStatus, now time.Time) v1a
 		report := m.Cache.Status
 		entry.Revision, entry.ReadyReplicas = report.Revision, report.ReadyReplicas
 		entry.ObservedAt, entry.LastDrift = report.ObservedAt, report.LastDrift
+		entry.OpenDrifts = report.OpenDrifts
 		entry.State, entry.Outcome = report.State, *report.Outcome.DeepCopy()
 	}
 	switch {

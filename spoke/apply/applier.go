@@ -42,6 +42,9 @@ type Change struct {
 	Finding drift.Finding
 	// Deleted: a repair of an object that was gone.
 	Deleted bool
+	// Intent that was applied, and Found, the object as it was before, or nil.
+	Intent *unstructured.Unstructured
+	Found  metav1.Object
 	// DoneAt is when the API server had answered, Took the time from the event to
 	// there.
 	DoneAt time.Time
@@ -57,6 +60,8 @@ type Report struct {
 	Changes []Change
 	// Inventory of the children that are there now.
 	Inventory []v1alpha1.InventoryEntry
+	// Open is what differs and was left so, in order.
+	Open []Open
 	// Failures of single children, in order.
 	Failures []*outcome.Failure
 }
@@ -114,6 +119,9 @@ func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bo
 	case Keep:
 		report.Inventory = append(report.Inventory, entry(key, step.Live))
 		return false
+	case Leave:
+		a.leave(step, report)
+		return false
 	}
 	applied, err := a.write(ctx, step)
 	if err != nil {
@@ -124,7 +132,7 @@ func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bo
 	report.Inventory = append(report.Inventory, entry(key, applied))
 	now := a.Now()
 	report.Changes = append(report.Changes, Change{Key: key, Verb: step.Verb, Finding: step.Finding,
-		Deleted: step.Deleted, DoneAt: now, Took: now.Sub(a.Since)})
+		Deleted: step.Deleted, Intent: step.Intent, Found: step.Live, DoneAt: now, Took: now.Sub(a.Since)})
 	return false
 }
 

@@ -81,3 +81,25 @@ func TestNothingIsCreatedThatCouldNotBeLookedUp(t *testing.T) {
 		t.Errorf("inventory has %d entries, was %d: a child that could not be looked at is not gone", len(report.Inventory), len(before.Inventory))
 	}
 }
+
+func TestUnderReportADeletedChildStaysDeletedAndIsNotForgotten(t *testing.T) {
+	all := desired(t)
+	live := liveOf(t, all)
+	before := owner
+	before.Inventory, before.Drift.Report = inventoryOf(live), true
+	delete(live, budgetKey)
+	m := &member{holds: map[Key]*unstructured.Unstructured{}}
+	applier := applierTo(m, before)
+
+	report := applier.Apply(t.Context(), Decide(all, live, before, applier.Recent))
+
+	if len(m.applied) > 0 || len(report.Failures) > 0 {
+		t.Errorf("applied %v, failures %v", m.applied, report.Failures)
+	}
+	if len(report.Open) != 1 || report.Open[0].Key != budgetKey || !report.Open[0].Deleted {
+		t.Errorf("open: %+v", report.Open)
+	}
+	if len(report.Inventory) != len(before.Inventory) {
+		t.Errorf("inventory has %d entries, was %d: without its entry the child would be new, and created", len(report.Inventory), len(before.Inventory))
+	}
+}

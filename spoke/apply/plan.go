@@ -62,7 +62,9 @@ const (
 	Repair Verb = "repair"
 	Wait   Verb = "wait"
 	Refuse Verb = "refuse"
-	Prune  Verb = "prune"
+	// Leave: it differs, and that is not put right.
+	Leave Verb = "leave"
+	Prune Verb = "prune"
 )
 
 // Step is the decision for one child.
@@ -105,6 +107,12 @@ type Owner struct {
 	Mark string
 	// Inventory of the children that were applied before.
 	Inventory []v1alpha1.InventoryEntry
+	// Drift is what to do about drift, and Typer, which it needs, knows the schema of
+	// the children.
+	Drift drift.Policy
+	Typer drift.Typer
+	// Revised: the wish changed since it was last carried out in full.
+	Revised bool
 }
 
 // Decide plans each desired child against the live ones and everything else of
@@ -165,17 +173,43 @@ func decide(d Desired, live metav1.Object, owner Owner, memory Memory) Step {
 		step.Verb, step.Problem = Wait, &outcome.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonChildrenTerminating,
 			Message: fmt.Sprintf("%s is being deleted in the member; it is created anew once it is gone", d.Key())}
 	default:
-		step.Finding = drift.Diff(d.Wanted, d.Hash, live, memory.Known(string(live.GetUID()), d.Hash))
-		switch {
-		case step.Finding.Clean():
-			step.Verb = Keep
-		case step.Finding.Changed:
-			step.Verb = Update
-		default:
-			step.Verb = Repair
-		}
+		step.diff(owner, memory)
 	}
 	return step
+}
+
+// diff decides about a child that is there and ours.
+func (s *Step) diff(owner Owner, memory Memory) {
+	if err := s.yield(&owner); err != nil {
+		s.Verb, s.Problem = Wait, outcome.Of(err, "read", s.Key().String())
+		return
+	}
+	s.Finding = drift.Diff(s.Wanted, s.Hash, s.Live, memory.Known(string(s.Live.GetUID()), s.Hash))
+	switch {
+	case s.Finding.Clean():
+		s.Verb = Keep
+	case s.Finding.Changed || owner.Drift.Report && owner.Revised && s.Finding.LostMark():
+		s.Verb = Update
+	case owner.Drift.Report:
+		s.Verb = Leave
+	default:
+		s.Verb = Repair
+	}
+}
+
+// yield takes out of the intent what others may keep.
+func (s *Step) yield(owner *Owner) error {
+	yielded := owner.Drift.Yield(s.Intent.GetKind(), s.Wanted, s.Live)
+	if yielded.Empty() {
+		return nil
+	}
+	intent, err := drift.Without(owner.Typer, s.Intent, yielded)
+	if err != nil {
+		return err
+	}
+	s.Intent = intent
+	s.Wanted, err = drift.Wanted(owner.Typer, intent)
+	return err
 }
 
 func (o Owner) holds(key Key) bool {

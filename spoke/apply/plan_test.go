@@ -58,6 +58,18 @@ func applied(t *testing.T, d *Desired, lost ...fieldpath.Path) *unstructured.Uns
 	return u
 }
 
+// heldBy adds an entry of another manager.
+func heldBy(t *testing.T, u *unstructured.Unstructured, manager string, paths ...fieldpath.Path) *unstructured.Unstructured {
+	t.Helper()
+	raw, err := fieldpath.NewSet(paths...).ToJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.SetManagedFields(append(u.GetManagedFields(), metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate,
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(raw))}))
+	return u
+}
+
 func liveOf(t *testing.T, all []Desired) Live {
 	t.Helper()
 	live := Live{}
@@ -114,6 +126,30 @@ func TestEachChildGetsTheVerbThatItsLiveObjectAsksFor(t *testing.T) {
 		{"as applied", "nothing to do", func(Live, *Owner) {}, Keep, false, "", ""},
 		{"a changed wish", "the mark is of an older intent", func(live Live, _ *Owner) { annotate(live[setKey], v1alpha1.AnnotationIntent, "older") }, Update, false, "", ""},
 		{"a lost field", "it drifted", func(live Live, _ *Owner) {
+			live[setKey] = applied(t, &all[1], fieldpath.MakePathOrDie("spec", "replicas"))
+		}, Repair, false, "", ""},
+		{"a lost field, under Report", "it is told, and left", func(live Live, o *Owner) {
+			o.Drift.Report = true
+			live[setKey] = applied(t, &all[1], fieldpath.MakePathOrDie("spec", "replicas"))
+		}, Leave, false, "", ""},
+		{"a changed wish, under Report", "only drift is left", func(live Live, o *Owner) {
+			o.Drift.Report = true
+			annotate(live[setKey], v1alpha1.AnnotationIntent, "older")
+		}, Update, false, "", ""},
+		{"a lost mark, under Report", "it is drift like any other", func(live Live, o *Owner) {
+			o.Drift.Report = true
+			live[setKey] = applied(t, &all[1], fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.AnnotationIntent))
+		}, Leave, false, "", ""},
+		{"a lost mark and a changed wish, under Report", "the mark can't tell that the wish changed", func(live Live, o *Owner) {
+			o.Drift.Report, o.Revised = true, true
+			live[setKey] = applied(t, &all[1], fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.AnnotationIntent))
+		}, Update, false, "", ""},
+		{"a lost field that another manager may keep", "an ignore rule says so", func(live Live, o *Owner) {
+			o.Typer, o.Drift.Ignore = typer, []drift.Rule{{Path: "spec.replicas"}}
+			live[setKey] = heldBy(t, applied(t, &all[1], fieldpath.MakePathOrDie("spec", "replicas")), "hpa", fieldpath.MakePathOrDie("spec", "replicas"))
+		}, Keep, false, "", ""},
+		{"a lost field that nobody holds", "an ignore rule is about what others hold", func(live Live, o *Owner) {
+			o.Typer, o.Drift.Ignore = typer, []drift.Rule{{Path: "spec.replicas"}}
 			live[setKey] = applied(t, &all[1], fieldpath.MakePathOrDie("spec", "replicas"))
 		}, Repair, false, "", ""},
 		{"being deleted", "a new one can only come once it is gone", func(live Live, _ *Owner) {
@@ -370,3 +406,24 @@ func TestALookAtWhatWasWrittenDoesNotMeanThatTheCacheHasIt(t *testing.T) {
 var _ Memory = NewRecent()
 
 var _ drift.Typer = typer
+
+// What is left to another manager is not applied, or the next apply would take it.
+func TestWhatIsYieldedIsNotInTheIntentThatIsApplied(t *testing.T) {
+	all := desired(t)
+	replicas := fieldpath.MakePathOrDie("spec", "replicas")
+	live := liveOf(t, all)
+	live[setKey] = heldBy(t, applied(t, &all[1], replicas), "hpa", replicas)
+	annotate(live[setKey], v1alpha1.AnnotationIntent, "older")
+	o := owner
+	o.Typer, o.Drift.Ignore = typer, []drift.Rule{{Path: "spec.replicas"}}
+	step := stepOf(t, Decide(all, live, o, NewRecent()), setKey)
+	if step.Verb != Update || step.Wanted.Has(replicas) {
+		t.Errorf("%s, replicas wanted: %t", step.Verb, step.Wanted.Has(replicas))
+	}
+	if n, found, err := unstructured.NestedInt64(step.Intent.Object, "spec", "replicas"); found || err != nil {
+		t.Errorf("%d replicas would be applied: %v", n, err)
+	}
+	if n, found, err := unstructured.NestedInt64(all[1].Intent.Object, "spec", "replicas"); !found || err != nil {
+		t.Errorf("the intent itself lost its %d replicas: %v", n, err)
+	}
+}

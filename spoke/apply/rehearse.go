@@ -39,9 +39,11 @@ func (a *Applier) lookAt(ctx context.Context, step *Step) *outcome.Failure {
 			return failure
 		}
 		step.Verb, step.Problem = Wait, failure
+	case found == nil && step.Deleted && a.Owner.Drift.Report:
+		step.Verb = Leave
 	case found != nil:
 		*step = decide(step.Desired, found, a.Owner, a.Recent)
-		if step.Verb == Keep {
+		if step.Verb == Keep || step.Verb == Leave {
 			a.Recent.Put(step.Key(), a.Namespace, found)
 		}
 	}
@@ -53,7 +55,7 @@ func (a *Applier) lookAt(ctx context.Context, step *Step) *outcome.Failure {
 func (p *Plan) begun(owner Owner) bool {
 	for i := range p.Steps {
 		switch p.Steps[i].Verb {
-		case Keep, Update, Repair:
+		case Keep, Update, Repair, Leave:
 			return true
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
 	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
@@ -141,11 +142,13 @@ func (m *member) remove(ctx context.Context, s *snapshot, applier *apply.Applier
 }
 
 func (m *member) applier(s *snapshot) *apply.Applier {
+	policy, _ := drift.NewPolicy(&s.cache.Spec.Policies)
 	return &apply.Applier{
 		Client: s.engaged.cluster.GetClient(), Reader: s.engaged.cluster.GetAPIReader(), Recent: m.recent,
 		Namespace: s.cache.Namespace, CreateNamespace: s.cache.Spec.CreateNamespace,
-		Owner: apply.Owner{Mark: render.OwnerMark(s.cache), Inventory: s.cache.Status.Inventory},
-		Now:   m.Clock.Now, Since: s.arrived,
+		Owner: apply.Owner{Mark: render.OwnerMark(s.cache), Inventory: s.cache.Status.Inventory,
+			Drift: policy, Typer: m.Typer, Revised: s.cache.Status.Revision != s.cache.Spec.Revision},
+		Now: m.Clock.Now, Since: s.arrived,
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
-	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 )
 
 // summarize gives the status after a reconcile. It is pure, and gives the old
@@ -24,9 +23,11 @@ func summarize(s *snapshot, r *result) v1alpha1.MemberCacheStatus {
 	if r.observation != nil {
 		status.Replicas, status.ReadyReplicas = r.observation.Replicas, r.observation.ReadyReplicas
 	}
+	status.OpenDrifts = openDrifts(old.OpenDrifts, s, r)
 	if !r.try.passing || old.State == "" {
 		judge(status, s, r)
 	}
+	driftedCondition(conditions{status: status, now: s.now}, status.OpenDrifts)
 	if equality.Semantic.DeepEqual(old, status) {
 		return *old
 	}
@@ -65,7 +66,8 @@ func judge(status *v1alpha1.MemberCacheStatus, s *snapshot, r *result) {
 	if !r.away {
 		status.ObservedGeneration = s.cache.Generation
 	}
-	if applied == metav1.ConditionTrue {
+	differing, difference := differs(status, r)
+	if applied == metav1.ConditionTrue || differing != "" {
 		status.Revision = s.cache.Spec.Revision
 	}
 	text := why.Message
@@ -73,7 +75,11 @@ func judge(status *v1alpha1.MemberCacheStatus, s *snapshot, r *result) {
 		text += ": " + why.Hint
 	}
 	set := conditions{status: status, now: s.now}
-	set.put(v1alpha1.ConditionApplied, applied, appliedReason(applied, why), text)
+	if differing != "" {
+		set.put(v1alpha1.ConditionApplied, metav1.ConditionFalse, differing, difference)
+	} else {
+		set.put(v1alpha1.ConditionApplied, applied, appliedReason(applied, why), text)
+	}
 	set.put(v1alpha1.ConditionReady, readiness(state), why.Reason, text)
 	set.only(v1alpha1.ConditionReconciling, state == v1alpha1.MemberProgressing || state == v1alpha1.MemberDeleting, why.Reason, text)
 	set.only(v1alpha1.ConditionStalled, state == v1alpha1.MemberBlocked, why.Reason, text)
@@ -148,32 +154,6 @@ func (c conditions) only(kind string, is bool, reason, message string) {
 	} else {
 		meta.RemoveStatusCondition(&c.status.Conditions, kind)
 	}
-}
-
-// latestDrift counts every repair of this reconcile and shows the last one.
-func latestDrift(old *v1alpha1.Drift, changes []apply.Change) *v1alpha1.Drift {
-	latest := old
-	for i := range changes {
-		change := &changes[i]
-		if !change.Drifted() {
-			continue
-		}
-		next := &v1alpha1.Drift{
-			DriftFinding: v1alpha1.DriftFinding{Object: change.Key.String(), Fields: change.Finding.Paths(),
-				Deleted: change.Deleted, Manager: change.Finding.Manager},
-			At:         metav1.NewMicroTime(change.DoneAt),
-			RepairedIn: metav1.Duration{Duration: change.Took.Round(100 * time.Microsecond)},
-			Count:      1,
-		}
-		if change.Deleted {
-			next.Manager = drift.Unknown
-		}
-		if latest != nil {
-			next.Count = latest.Count + 1
-		}
-		latest = next
-	}
-	return latest
 }
 
 func sorted(inventory []v1alpha1.InventoryEntry) []v1alpha1.InventoryEntry {

@@ -121,7 +121,7 @@ func TestEveryRepairIsCountedAndTheLastOneShown(t *testing.T) {
 	set := apply.Key{Kind: render.StatefulSetKind, Name: "sessions"}
 	r := result{observation: readyIs, report: apply.Report{Changes: []apply.Change{
 		{Key: set, Verb: apply.Update},
-		{Key: set, Verb: apply.Repair, Finding: drift.Finding{Manager: "kubectl-edit"}, DoneAt: noon, Took: 38 * time.Millisecond},
+		{Key: set, Verb: apply.Repair, Finding: drift.Finding{}, DoneAt: noon, Took: 38 * time.Millisecond},
 		{Key: service, Verb: apply.Create, Deleted: true, DoneAt: noon.Add(time.Second), Took: 41234567 * time.Nanosecond},
 		{Key: service, Verb: apply.Prune},
 	}}}

@@ -3,9 +3,6 @@ package drift
 import (
 	"bytes"
 	"fmt"
-	"sort"
-	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,10 +13,6 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// Unknown is the manager of a change that the API server keeps no trace of: a
-// field that was removed, an object that was deleted.
-const Unknown = "unknown"
-
 // Typer knows the schema of the kinds that are applied;
 // applyconfigurations.NewTypeConverter gives one.
 type Typer interface {
@@ -29,16 +22,18 @@ type Typer interface {
 // Fields is a set of field paths that one manager owns.
 type Fields = fieldpath.Set
 
-// Finding is what Diff found out about one live object.
+// NewFields is the set of the given paths.
+func NewFields(paths ...fieldpath.Path) *Fields { return fieldpath.NewSet(paths...) }
+
+// Finding is what Diff found out about one live object. Who did it and which values
+// were there are asked for afterwards, by Blame and Describe: a repair does not wait
+// for them.
 type Finding struct {
 	// Changed: the intent is another one than was applied last.
 	Changed bool
 	// Missing are the fields of the intent that we do not own any more; empty when
 	// nothing drifted or when the intent changed.
 	Missing *Fields
-	// Manager that holds the missing fields now, and At, the time of its change.
-	Manager string
-	At      time.Time
 }
 
 // Clean says that there is nothing to apply.
@@ -52,25 +47,8 @@ func (f Finding) Drifted() int {
 	return f.Missing.Size()
 }
 
-// maxPaths bounds the paths that a status shows; a label selector gone wrong can
-// touch hundreds.
-const maxPaths = 10
-
-// Paths of the fields that drifted, sorted, at most ten and then "and N more".
-func (f Finding) Paths() []string {
-	if f.Missing == nil {
-		return nil
-	}
-	var paths []string
-	f.Missing.Leaves().Iterate(func(p fieldpath.Path) {
-		paths = append(paths, strings.TrimPrefix(p.String(), "."))
-	})
-	sort.Strings(paths)
-	if len(paths) > maxPaths {
-		paths = append(paths[:maxPaths:maxPaths], fmt.Sprintf("and %d more", len(paths)-maxPaths))
-	}
-	return paths
-}
+// LostMark says that the mark is among what drifted by which a changed wish is told.
+func (f Finding) LostMark() bool { return f.Missing != nil && f.Missing.Has(intentMark) }
 
 // Wanted is the set of fields that the API server puts under our name when it
 // applies the intent.
@@ -110,9 +88,7 @@ func Diff(wanted *Fields, hash string, live metav1.Object, known *Fields) Findin
 	if missing.Empty() {
 		return Finding{}
 	}
-	finding := Finding{Missing: missing}
-	finding.Manager, finding.At = culprit(live.GetManagedFields(), missing)
-	return finding
+	return Finding{Missing: missing}
 }
 
 var intentMark = fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.AnnotationIntent)
@@ -148,23 +124,4 @@ func fieldsOf(e *metav1.ManagedFieldsEntry) *Fields {
 		return &Fields{}
 	}
 	return set
-}
-
-// culprit is the manager that holds most recently any of the missing fields.
-func culprit(entries []metav1.ManagedFieldsEntry, missing *Fields) (manager string, at time.Time) {
-	manager = Unknown
-	for i := range entries {
-		e := &entries[i]
-		if isOurs(e) || fieldsOf(e).Intersection(missing).Empty() {
-			continue
-		}
-		var when time.Time
-		if e.Time != nil {
-			when = e.Time.Time
-		}
-		if manager == Unknown || when.After(at) {
-			manager, at = e.Manager, when
-		}
-	}
-	return manager, at
 }

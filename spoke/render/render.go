@@ -32,7 +32,7 @@ var (
 
 // Render gives the children of a MemberCache, or what is wrong with its template.
 func Render(mc *v1alpha1.MemberCache) ([]Child, []Problem) {
-	if problems := Check(&mc.Spec.Template); len(problems) > 0 {
+	if problems := append(Check(&mc.Spec.Template), CheckPolicies(&mc.Spec.Policies)...); len(problems) > 0 {
 		return nil, problems
 	}
 	in := newInput(mc)

@@ -29,7 +29,7 @@ func full() v1alpha1.CacheTemplate {
 			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2048Mi")}},
 		Exporter: &v1alpha1.ExporterSpec{Enabled: true},
 		Service:  &v1alpha1.ServiceSpec{Type: v1alpha1.ServiceClusterIP, Annotations: map[string]string{"example.org/team": "checkout"}},
-		Storage: &v1alpha1.StorageSpec{Size: resource.MustParse("10240Mi"), StorageClassName: ptr.To("fast"), WhenScaled: v1alpha1.ClaimDelete},
+		Storage:  &v1alpha1.StorageSpec{Size: resource.MustParse("10240Mi"), StorageClassName: ptr.To("fast"), WhenScaled: v1alpha1.ClaimDelete},
 		Pod: &v1alpha1.PodSpec{MinReadySeconds: 5, Management: v1alpha1.PodManagementOrderedReady, PriorityClassName: "system-cluster-critical",
 			NodeSelector: map[string]string{"disk": "none"},
 			Tolerations: []corev1.Toleration{{Key: "cache", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
@@ -78,7 +78,7 @@ func TestTheFieldsThatAnAPIServerPutsUnderOurNameAreThoseThatDriftWants(t *testi
 					t.Errorf("only the API server has %s\nonly drift wants %s", owned.Difference(wanted), wanted.Difference(owned))
 				}
 				if finding := drift.Diff(wanted, child.Hash, first, nil); !finding.Clean() {
-					t.Errorf("drift straight after the apply: %v", finding.Paths())
+					t.Errorf("drift straight after the apply: %v", drift.Paths(finding.Missing))
 				}
 				if second := applyAs(t, server, child.Intent); second.GetResourceVersion() != first.GetResourceVersion() {
 					t.Error("a second apply of the same intent was a write")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -152,6 +154,13 @@ func TestDriftIsPutRightInItsMemberOnly(t *testing.T) {
 					if diff := cmp.Diff(c.fields, last.Fields); diff != "" {
 						t.Errorf("fields (-want +reported):\n%s", diff)
 					}
+				}
+				if c.manager == drift.Unknown && last.Operation != "" || c.manager != "" && c.manager != drift.Unknown && (!strings.HasPrefix(last.Operation, "Update") || last.Operation == "Update" && last.ChangedAt == nil) {
+					// The API server keeps no time of a change through /scale.
+					t.Errorf("%s: operation %q at %s", last.Manager, last.Operation, last.ChangedAt)
+				}
+				if len(last.Changes) != len(last.Fields) || slices.ContainsFunc(last.Changes, func(f v1alpha1.FieldChange) bool { return f.Was == "" || f.Was == f.Is }) {
+					t.Errorf("changes of %d fields: %+v", len(last.Fields), last.Changes)
 				}
 				if last.RepairedIn.Duration <= 0 || last.At.IsZero() {
 					t.Errorf("repaired at %s in %s", last.At, last.RepairedIn.Duration)

@@ -1,0 +1,33 @@
+package apply
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+)
+
+// Open is what differs and stays so.
+type Open struct {
+	Key     Key
+	Fields  *drift.Fields
+	Deleted bool
+	Intent  *unstructured.Unstructured
+	Found   metav1.Object
+}
+
+// leave notes what differs. A child that is gone stays in the inventory: without its
+// entry it would be a new child the next time, and be created.
+func (a *Applier) leave(step *Step, report *Report) {
+	key := step.Key()
+	if step.Live != nil {
+		report.Inventory = append(report.Inventory, entry(key, step.Live))
+	} else {
+		for _, e := range a.Owner.Inventory {
+			if keyOf(e) == key {
+				report.Inventory = append(report.Inventory, e)
+			}
+		}
+	}
+	report.Open = append(report.Open, Open{Key: key, Fields: step.Finding.Missing, Deleted: step.Deleted, Intent: step.Intent, Found: step.Live})
+}

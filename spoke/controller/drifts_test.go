@@ -1,0 +1,93 @@
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/render"
+)
+
+// scaled is a StatefulSet that kubectl scaled to five, and its intent of two.
+func scaled(name string) apply.Open {
+	replicas := fieldpath.MakePathOrDie("spec", "replicas")
+	raw, err := drift.NewFields(replicas).ToJSON()
+	if err != nil {
+		panic(err)
+	}
+	set := func(n int64) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": n}}}
+	}
+	found := set(5)
+	found.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "scale",
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(raw))}})
+	return apply.Open{Key: apply.Key{Kind: render.StatefulSetKind, Name: name}, Fields: drift.NewFields(replicas), Intent: set(2), Found: found}
+}
+
+func TestReportedDriftMakesTheChildrenOtherThanAskedAndThePodsNoLessReady(t *testing.T) {
+	r := result{observation: readyIs, report: apply.Report{Open: []apply.Open{scaled("sessions"),
+		{Key: apply.Key{Kind: render.BudgetKind, Name: "sessions"}, Deleted: true}}}}
+	mc := wasReady()
+	got := summarize(&snapshot{now: noon, cache: mc}, &r)
+	want := []v1alpha1.DriftFinding{
+		{Object: "PodDisruptionBudget/sessions", Deleted: true, Manager: drift.Unknown},
+		{Object: "StatefulSet/sessions", Fields: []string{"spec.replicas"}, Changes: []v1alpha1.FieldChange{{Path: "spec.replicas", Was: "2", Is: "5"}},
+			Manager: "kubectl", Operation: "Update/scale"},
+	}
+	if diff := cmp.Diff(want, got.OpenDrifts); diff != "" {
+		t.Errorf("open drifts (-want +got):\n%s", diff)
+	}
+	const text = "PodDisruptionBudget/sessions: was deleted; StatefulSet/sessions: spec.replicas changed by kubectl"
+	for kind, want := range map[string]string{v1alpha1.ConditionApplied: "False DriftReported " + text, v1alpha1.ConditionDrifted: "True DriftReported " + text, v1alpha1.ConditionReady: "True PodsReady "} {
+		is := ""
+		if c := meta.FindStatusCondition(got.Conditions, kind); c != nil {
+			is = fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message)
+		}
+		if is != want {
+			t.Errorf("%s is %q, want %q", kind, is, want)
+		}
+	}
+	if got.State != v1alpha1.MemberReady || got.Revision != "new" {
+		t.Errorf("%s, revision %s", got.State, got.Revision)
+	}
+	// The same a minute later is the same bytes.
+	mc.Status = got
+	if diff := cmp.Diff(got, summarize(&snapshot{now: noon.Add(time.Minute), cache: mc}, &r)); diff != "" {
+		t.Errorf("a minute later:\n%s", diff)
+	}
+	// A member that is away has not put anything right.
+	away := summarize(&snapshot{now: noon.Add(time.Minute), cache: mc}, &result{away: true, failure: failure(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)})
+	if diff := cmp.Diff(want, away.OpenDrifts); diff != "" || !meta.IsStatusConditionTrue(away.Conditions, v1alpha1.ConditionDrifted) {
+		t.Errorf("away, the open drifts (-want +got):\n%s, conditions %v", diff, away.Conditions)
+	}
+	// Once put right, nothing is left of it.
+	mc.Status = got
+	right := summarize(&snapshot{now: noon.Add(time.Minute), cache: mc}, &result{observation: readyIs})
+	if len(right.OpenDrifts) > 0 || meta.FindStatusCondition(right.Conditions, v1alpha1.ConditionDrifted) != nil || !meta.IsStatusConditionTrue(right.Conditions, v1alpha1.ConditionApplied) {
+		t.Errorf("put right: %v, %v", right.OpenDrifts, right.Conditions)
+	}
+}
+
+func TestOpenDriftsAreSortedAndBounded(t *testing.T) {
+	r := result{observation: readyIs}
+	for i := range 12 {
+		r.report.Open = append(r.report.Open, scaled(fmt.Sprintf("s%02d", 11-i)))
+	}
+	got := summarize(&snapshot{now: noon, cache: wasReady()}, &r)
+	if len(got.OpenDrifts) != maxOpen || got.OpenDrifts[0].Object != "StatefulSet/s00" {
+		t.Errorf("%d open drifts, the first of %s", len(got.OpenDrifts), got.OpenDrifts[0].Object)
+	}
+	if c := meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionDrifted); c == nil || !strings.HasSuffix(c.Message, "; and 5 more objects") {
+		t.Errorf("%+v", c)
+	}
+}

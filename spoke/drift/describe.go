@@ -1,0 +1,170 @@
+package drift
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+)
+
+const (
+	// maxPaths bounds the paths that a status shows; a label selector gone wrong can
+	// touch hundreds.
+	maxPaths = 10
+	// maxValue bounds a value in a status, in characters.
+	maxValue = 100
+)
+
+// Describe says how a live object differs in the given fields from the intent, and
+// who made it so. It reads and compares the values of the fields only.
+func Describe(object string, intent *unstructured.Unstructured, live metav1.Object, fields *Fields) v1alpha1.DriftFinding {
+	who := Blame(live, fields)
+	found := v1alpha1.DriftFinding{Object: object, Fields: Paths(fields), Manager: who.Manager, Operation: who.Operation}
+	if !who.At.IsZero() {
+		found.ChangedAt = &metav1.Time{Time: who.At}
+	}
+	found.Changes = changes(intent, live, fields)
+	return found
+}
+
+// Paths of fields, sorted, at most ten and then "and N more".
+func Paths(fields *Fields) []string {
+	leaves := leavesOf(fields)
+	paths := make([]string, 0, len(leaves))
+	for _, p := range leaves {
+		paths = append(paths, text(p))
+	}
+	if len(paths) == 0 {
+		return nil
+	}
+	if len(paths) > maxPaths {
+		paths = append(paths[:maxPaths:maxPaths], fmt.Sprintf("and %d more", len(paths)-maxPaths))
+	}
+	return paths
+}
+
+// leavesOf a set, sorted by their text.
+func leavesOf(fields *Fields) []fieldpath.Path {
+	if fields == nil {
+		return nil
+	}
+	var leaves []fieldpath.Path
+	fields.Leaves().Iterate(func(p fieldpath.Path) { leaves = append(leaves, p.Copy()) })
+	slices.SortFunc(leaves, func(a, b fieldpath.Path) int { return cmp.Compare(text(a), text(b)) })
+	return leaves
+}
+
+// text of a path, as a status shows it.
+func text(p fieldpath.Path) string { return strings.TrimPrefix(p.String(), ".") }
+
+func changes(intent *unstructured.Unstructured, live metav1.Object, fields *Fields) []v1alpha1.FieldChange {
+	is, ok := content(live)
+	if !ok {
+		return nil
+	}
+	var was any
+	if intent != nil {
+		was = intent.Object
+	}
+	var found []v1alpha1.FieldChange
+	for _, p := range leavesOf(fields) {
+		if len(found) == maxPaths {
+			break
+		}
+		before, _ := at(was, p)
+		after, _ := at(is, p)
+		change := v1alpha1.FieldChange{Path: text(p), Was: show(before), Is: show(after)}
+		if change.Was != "" || change.Is != "" {
+			found = append(found, change)
+		}
+	}
+	return found
+}
+
+// content of an object as JSON would hold it, whatever its Go type.
+func content(object metav1.Object) (map[string]any, bool) {
+	switch o := object.(type) {
+	case nil:
+		return nil, false
+	case *unstructured.Unstructured:
+		return o.Object, true
+	case runtime.Object:
+		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		return u, err == nil
+	}
+	return nil, false
+}
+
+// at finds the value of a path.
+func at(in any, p fieldpath.Path) (any, bool) {
+	for _, e := range p {
+		found := false
+		switch holder := in.(type) {
+		case map[string]any:
+			if e.FieldName != nil {
+				in, found = holder[*e.FieldName]
+			}
+		case []any:
+			in, found = item(holder, e)
+		}
+		if !found {
+			return nil, false
+		}
+	}
+	return in, true
+}
+
+// item of a list: by its keys, by its value in a set, or by its place.
+func item(list []any, e fieldpath.PathElement) (any, bool) {
+	if e.Index != nil {
+		if *e.Index >= 0 && *e.Index < len(list) {
+			return list[*e.Index], true
+		}
+		return nil, false
+	}
+	for _, candidate := range list {
+		if e.Value != nil && value.Equals(*e.Value, value.NewValueInterface(candidate)) || e.Key != nil && hasKey(candidate, *e.Key) {
+			return candidate, true
+		}
+	}
+	return nil, false
+}
+
+func hasKey(candidate any, key value.FieldList) bool {
+	fields, ok := candidate.(map[string]any)
+	if !ok {
+		return false
+	}
+	for _, k := range key {
+		is, there := fields[k.Name]
+		if !there || !value.Equals(k.Value, value.NewValueInterface(is)) {
+			return false
+		}
+	}
+	return true
+}
+
+// show is a value as JSON, cut; nothing for what is not there.
+func show(v any) string {
+	if v == nil {
+		return ""
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	shown := []rune(string(raw))
+	if len(shown) > maxValue {
+		return string(shown[:maxValue-1]) + "…"
+	}
+	return string(shown)
+}
