@@ -33,7 +33,8 @@ func newClustersCommand() *cobra.Command {
 				return a.printValue(clusters, false)
 			}
 			if len(clusters) == 0 {
-				return errNoLab
+				_, err := existingLab(named(cmd))
+				return err
 			}
 			rows := make([][]string, len(clusters))
 			for i, c := range clusters {
@@ -42,7 +43,7 @@ func newClustersCommand() *cobra.Command {
 			return table(a.out, []string{"NAME", "ROLE", "PROVIDER", "CONTEXT", "READY"}, rows)
 		},
 	}
-	addName(cmd, "name of the lab; the one used last if empty")
+	addName(cmd, "name of the lab; the one of the last up if empty")
 	return cmd
 }
 
@@ -92,7 +93,7 @@ func newEnvCommand() *cobra.Command {
 			return nil
 		},
 	}
-	addName(cmd, "name of the lab; the one used last if empty")
+	addName(cmd, "name of the lab; the one of the last up if empty")
 	return cmd
 }
 

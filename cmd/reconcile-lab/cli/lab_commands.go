@@ -52,7 +52,29 @@ func providerName(l *lab.Lab, state lab.State) string {
 
 var errNoLab = errors.New("there is no lab: make one with reconcile-lab up")
 
-// openLab opens the lab that --name or --lab names, else the one used last.
+// existingLab opens the lab of that name, or of the last up if it is empty. It is an
+// error if there is no such lab.
+func existingLab(name string) (*lab.Lab, error) {
+	if name == "" {
+		var err error
+		if name, err = lab.Current(); err != nil {
+			return nil, err
+		}
+		if name == "" {
+			return nil, errNoLab
+		}
+	}
+	l, err := lab.Open(name)
+	if err != nil {
+		return nil, badInput("%w", err)
+	}
+	if !l.Exists() {
+		return nil, badInput("%w", lab.Unknown(name))
+	}
+	return l, nil
+}
+
+// openLab opens the lab that --name or --lab names, else the one of the last up.
 func openLab(cmd *cobra.Command) (*lab.Lab, error) {
 	name, err := labName(cmd)
 	if err != nil {
@@ -88,6 +110,12 @@ func labName(cmd *cobra.Command) (string, error) {
 		name = flag.Value.String()
 	}
 	return name, nil
+}
+
+// named is what --name or --lab says; that both say different things was found before.
+func named(cmd *cobra.Command) string {
+	name, _ := labName(cmd)
+	return name
 }
 
 // invocation is how the user called this program, for hints to copy.

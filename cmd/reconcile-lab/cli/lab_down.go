@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab"
+	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab/fault"
 )
 
 func newDownCommand() *cobra.Command {
@@ -52,7 +53,7 @@ func newDownCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "remove every lab")
-	addName(cmd, "name of the lab; the one used last if empty")
+	addName(cmd, "name of the lab; the one of the last up if empty")
 	return cmd
 }
 
@@ -65,6 +66,16 @@ func removeLab(cmd *cobra.Command, name string) error {
 	state, _ := l.Load()
 	p, err := newProvider(providerName(l, state), l)
 	if err != nil {
+		return err
+	}
+	if !l.Exists() {
+		// No folder, but clusters may be left of one that somebody removed by hand.
+		if left, err := p.List(cmd.Context()); err == nil && len(left) == 0 {
+			fmt.Fprintf(cmd.OutOrStdout(), "there is no lab %s\n", name)
+			return nil
+		}
+	}
+	if err := fault.StopAgents(cmd.Context(), l); err != nil {
 		return err
 	}
 	progress := newProgress(cmd.ErrOrStderr())

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab"
 	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab/embedded"
+	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab/fault"
 )
 
 // maxMembers is a bound against typing errors; a cluster takes half a gigabyte.
@@ -49,7 +51,7 @@ func newUpCommand() *cobra.Command {
 			}
 			start := time.Now()
 			progress := newProgress(cmd.ErrOrStderr())
-			err = lab.Up(cmd.Context(), l, p, lab.Options{
+			err = up(cmd.Context(), l, p, lab.Options{
 				Members: members,
 				// On kind the manager is a pod of the hub.
 				Manager: manager && provider == embedded.Name,
@@ -69,4 +71,24 @@ func newUpCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&manager, "manager", true, "run the hub manager (embedded only); false is for running it yourself")
 	addName(cmd, "name of the lab; the provider's name if empty")
 	return cmd
+}
+
+// up makes the lab as it is asked for, without any fault that was injected.
+func up(ctx context.Context, l *lab.Lab, p lab.Provider, o lab.Options) error {
+	faults, err := fault.List(l)
+	if err != nil {
+		return err
+	}
+	i := &fault.Injector{Lab: l, Provider: p, Report: func(step string) { o.Report("", step) }}
+	if len(faults) > 0 {
+		i.Report("undoing what was injected")
+		if err := i.Heal(ctx); err != nil {
+			return err
+		}
+	}
+	if err := lab.Up(ctx, l, p, o); err != nil || len(faults) == 0 {
+		return err
+	}
+	_, err = i.Undo(ctx, "")
+	return err
 }

@@ -78,7 +78,7 @@ func (a *app) command(program string) (*cobra.Command, *bool) {
 		Long: "reconcile-lab applies CacheClusters to a hub, shows how they come up in the member\n" +
 			"clusters and what drifts there, makes clusters members, and runs labs on this machine.\n\n" +
 			"Which hub: --kubeconfig and --context if given; else the lab named by --lab; else the\n" +
-			"lab that was used last; else KUBECONFIG or ~/.kube/config.\n\n" +
+			"lab of the last up; else KUBECONFIG or ~/.kube/config.\n\n" +
 			"Exit codes:\n" + strings.TrimRight(exitCodeHelp(), "\n"),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -116,8 +116,8 @@ func (a *app) command(program string) (*cobra.Command, *bool) {
 	}
 	grouped("caches", a.applyCommand(), a.observeCommand(), a.getCommand(), a.statusCommand(), a.explainCommand())
 	grouped("members", a.joinCommand(), a.leaveCommand())
-	grouped("lab", labCommands()...)
-	root.AddCommand(a.versionCommand())
+	grouped("lab", append(labCommands(), a.injectCommand())...)
+	root.AddCommand(a.versionCommand(), newAgentCommand())
 	return root, started
 }
 

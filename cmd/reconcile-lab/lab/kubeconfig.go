@@ -4,15 +4,14 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// ResolveKubeconfig finds the kubeconfig of a lab by name, or of the lab that was
-// used last if name is empty. Path and lab are empty if there is no lab at all.
+// ResolveKubeconfig finds the kubeconfig of a lab by name, or of the lab of the last
+// up if name is empty. Path and lab are empty if there is no lab at all.
 func ResolveKubeconfig(name string) (path, lab string, err error) {
 	asked := name != ""
 	if !asked {
@@ -28,14 +27,10 @@ func ResolveKubeconfig(name string) (path, lab string, err error) {
 		if !asked {
 			return "", "", nil
 		}
-		labs, err := List()
-		if err != nil {
-			return "", "", err
+		if l.Exists() {
+			return "", "", fmt.Errorf("lab %s is not made completely: run reconcile-lab up --name %s", name, name)
 		}
-		if len(labs) == 0 {
-			return "", "", fmt.Errorf("there is no lab %s: make it with reconcile-lab up --name %s", name, name)
-		}
-		return "", "", fmt.Errorf("there is no complete lab %s: choose from %s, or make it with reconcile-lab up --name %s", name, strings.Join(labs, ", "), name)
+		return "", "", Unknown(name)
 	}
 	return l.Kubeconfig(), name, nil
 }
@@ -74,7 +69,7 @@ func (l *Lab) writeKubeconfig(ctx context.Context, p Provider, clusters []string
 	if err != nil {
 		return err
 	}
-	return writeFile(l.Kubeconfig(), merged)
+	return WriteFile(l.Kubeconfig(), merged)
 }
 
 func restConfig(ctx context.Context, p Provider, cluster string) (*rest.Config, error) {

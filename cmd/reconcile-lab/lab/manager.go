@@ -65,8 +65,8 @@ func (l *Lab) managerArguments(m Manager) []string {
 		"--kubeconfig=" + l.Kubeconfig(),
 		"--metrics-bind-address=" + m.Metrics,
 		"--health-probe-bind-address=" + m.Health,
-		// The lab's lock keeps it alone.
-		"--leader-elect=false",
+		// As in production, so that a second manager can be started beside it.
+		"--leader-elect=true",
 	}
 }
 
@@ -100,9 +100,6 @@ func (l *Lab) ensureManager(ctx context.Context, s *State, server string, report
 		return err
 	}
 	log := l.path(managerLog)
-	if err := os.WriteFile(log, nil, 0o600); err != nil {
-		return err
-	}
 	started, err := process.Start(log, binary, l.managerArguments(m)...)
 	if err != nil {
 		return err
@@ -123,7 +120,46 @@ func (l *Lab) ensureManager(ctx context.Context, s *State, server string, report
 	if ctx.Err() == nil && wait.Interrupted(err) {
 		return fmt.Errorf("the hub manager is not ready after a minute: see its log, %s", log)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return awaitLead(ctx, m, report)
+}
+
+// ErrNoManager says that a lab's manager is no process of this machine.
+var ErrNoManager = errors.New("the lab's hub manager does not run as a process of this machine")
+
+// KillManager kills the hub manager without a chance to put anything in order.
+func (l *Lab) KillManager(ctx context.Context) error {
+	s, err := l.Load()
+	if err != nil {
+		return err
+	}
+	if s.Manager == nil {
+		return ErrNoManager
+	}
+	return process.Stop(ctx, 0, l.Dir, filepath.Base(s.Manager.Binary))
+}
+
+// StartManager starts the hub manager of a lab that has one, if it does not run.
+func (l *Lab) StartManager(ctx context.Context, p Provider, report Report) error {
+	unlock, err := l.lock(ctx, report)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s, err := l.Load()
+	if err != nil {
+		return err
+	}
+	if s.Manager == nil {
+		return ErrNoManager
+	}
+	server, err := podServer(ctx, p, Hub)
+	if err != nil {
+		return err
+	}
+	return l.ensureManager(ctx, &s, server, report)
 }
 
 func (l *Lab) managerRuns(m Manager) bool {

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	}
 	flags := flag.NewFlagSet("hub", flag.ExitOnError)
 	flags.String("kubeconfig", "", "")
-	flags.String("metrics-bind-address", "", "")
+	metrics := flags.String("metrics-bind-address", "", "")
 	flags.Bool("leader-elect", true, "")
 	health := flags.String("health-probe-bind-address", "", "")
 	if err := flags.Parse(os.Args[1:]); err != nil || os.Getenv("TEST_HUB_FAILS") != "" {
@@ -30,6 +30,13 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	http.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
+	http.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "leader_election_master_status{name=\"hub\"} 1\n")
+	})
+	go func() {
+		server := &http.Server{Addr: *metrics, ReadHeaderTimeout: time.Second}
+		_ = server.ListenAndServe()
+	}()
 	server := &http.Server{Addr: *health, ReadHeaderTimeout: time.Second}
 	_ = server.ListenAndServe()
 }
@@ -122,5 +129,17 @@ func TestAMissingManagerNamesTheRemedy(t *testing.T) {
 	t.Setenv(HubVariable, "")
 	if _, err := findManager(); err == nil || !strings.Contains(err.Error(), "make build") {
 		t.Errorf("error %v should name make build", err)
+	}
+}
+
+func TestAManagerThatLeadsIsToldFromOneThatStandsBy(t *testing.T) {
+	for metrics, want := range map[string]bool{
+		"go_info 1\nleader_election_master_status{name=\"hub\"} 1\n": true,
+		"leader_election_master_status{name=\"hub\"} 0\n":            false,
+		"go_info 1\n": false,
+	} {
+		if got := leadsIn(strings.NewReader(metrics)); got != want {
+			t.Errorf("%q: leads is %v", metrics, got)
+		}
 	}
 }

@@ -76,6 +76,24 @@ func Open(name string) (*Lab, error) {
 	return &Lab{Name: name, Dir: filepath.Join(root, name)}, nil
 }
 
+// Exists says whether there is anything of the lab.
+func (l *Lab) Exists() bool {
+	_, err := os.Stat(l.Dir)
+	return err == nil
+}
+
+// Unknown is the error about a lab that there is not.
+func Unknown(name string) error {
+	labs, err := List()
+	switch {
+	case err != nil:
+		return err
+	case len(labs) == 0:
+		return fmt.Errorf("there is no lab %s: make it with reconcile-lab up --name %s", name, name)
+	}
+	return fmt.Errorf("there is no lab %s: choose from %s, or make it with reconcile-lab up --name %s", name, strings.Join(labs, ", "), name)
+}
+
 // List names the labs that exist, sorted.
 func List() ([]string, error) {
 	root, err := Root()
@@ -137,7 +155,7 @@ func lastUp() (string, error) {
 }
 
 func (l *Lab) makeCurrent() error {
-	return writeFile(filepath.Join(filepath.Dir(l.Dir), "current"), []byte(l.Name+"\n"))
+	return WriteFile(filepath.Join(filepath.Dir(l.Dir), "current"), []byte(l.Name+"\n"))
 }
 
 // Load returns the lab's state; the zero value if there is no such lab, or one
@@ -162,7 +180,7 @@ func (l *Lab) save(s State) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(l.path("lab.json"), append(content, '\n'))
+	return WriteFile(l.path("lab.json"), append(content, '\n'))
 }
 
 func (l *Lab) path(name string) string { return filepath.Join(l.Dir, name) }
@@ -174,8 +192,8 @@ func (l *Lab) lock(ctx context.Context, report Report) (func(), error) {
 	return filelock.Take(ctx, l.path(".lock"), func() { report("waiting for another command on this lab") })
 }
 
-// writeFile lets a reader see the old content or the new, never half of it.
-func writeFile(path string, content []byte) error {
+// WriteFile lets a reader see the old content or the new, never half of it.
+func WriteFile(path string, content []byte) error {
 	temporary := path + ".tmp"
 	if err := os.WriteFile(temporary, content, 0o600); err != nil {
 		return err

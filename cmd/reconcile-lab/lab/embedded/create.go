@@ -44,7 +44,7 @@ func create(ctx context.Context, cluster string, f files, report lab.Report) err
 	if err := ensurePKI(f); err != nil {
 		return err
 	}
-	if err := writeFile(f.stages(), stages); err != nil {
+	if err := lab.WriteFile(f.stages(), stages); err != nil {
 		return err
 	}
 	chosen, err := settlePorts(ctx, f, report)
@@ -55,7 +55,7 @@ func create(ctx context.Context, cluster string, f files, report lab.Report) err
 	if err != nil {
 		return err
 	}
-	if err := writeFile(f.kubeconfig(), config); err != nil {
+	if err := lab.WriteFile(f.kubeconfig(), config); err != nil {
 		return err
 	}
 

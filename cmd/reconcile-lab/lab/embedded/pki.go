@@ -15,6 +15,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab"
 )
 
 // lifetime of certificates: longer than anyone keeps a lab.
@@ -88,10 +90,10 @@ func issue(dir, name string, certificate, parent *x509.Certificate, parentKey *e
 	if err != nil {
 		return nil, err
 	}
-	if err := writeFile(filepath.Join(dir, name+".crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})); err != nil {
+	if err := lab.WriteFile(filepath.Join(dir, name+".crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})); err != nil {
 		return nil, err
 	}
-	return key, writeFile(filepath.Join(dir, name+".key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encodedKey}))
+	return key, lab.WriteFile(filepath.Join(dir, name+".key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encodedKey}))
 }
 
 // kubeconfig is the administrator's, with everything inside it.
@@ -109,13 +111,4 @@ func kubeconfig(f files, server, cluster string) ([]byte, error) {
 	config.Contexts[cluster] = &clientcmdapi.Context{Cluster: cluster, AuthInfo: cluster}
 	config.CurrentContext = cluster
 	return clientcmd.Write(*config)
-}
-
-// writeFile lets a reader see the old content or the new, never half of it.
-func writeFile(path string, content []byte) error {
-	temporary := path + ".tmp"
-	if err := os.WriteFile(temporary, content, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temporary, path)
 }

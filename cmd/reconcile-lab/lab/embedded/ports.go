@@ -10,6 +10,8 @@ import (
 	"os"
 	"strconv"
 	"sync"
+
+	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab"
 )
 
 // ports of one cluster on 127.0.0.1.
@@ -41,7 +43,7 @@ func savePorts(f files, p ports) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(f.config(), content)
+	return lab.WriteFile(f.config(), content)
 }
 
 const (

@@ -54,12 +54,18 @@ type Started struct {
 // Start runs a program detached: in a session of its own, so that Ctrl-C does not
 // reach it, with its output appended to the log.
 func Start(log, program string, args ...string) (*Started, error) {
+	return StartAs(program, log, program, args...)
+}
+
+// StartAs starts a program under another name, by which it is then found.
+func StartAs(name, log, program string, args ...string) (*Started, error) {
 	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = output.Close() }()
 	cmd := exec.Command(program, args...)
+	cmd.Args[0] = name
 	cmd.Dir = filepath.Dir(log)
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -97,7 +103,17 @@ func Stop(ctx context.Context, grace time.Duration, folder string, programs ...s
 	return nil
 }
 
-// Continue wakes processes that were stopped with SIGSTOP.
+// Freeze stops processes without ending them: what they have open stays open.
+func Freeze(processes ...Process) error {
+	for _, p := range processes {
+		if err := syscall.Kill(p.PID, syscall.SIGSTOP); err != nil {
+			return fmt.Errorf("freeze %s (process %d): %w", p.Program(), p.PID, err)
+		}
+	}
+	return nil
+}
+
+// Continue wakes processes that were frozen.
 func Continue(processes ...Process) {
 	for _, p := range processes {
 		_ = syscall.Kill(p.PID, syscall.SIGCONT)

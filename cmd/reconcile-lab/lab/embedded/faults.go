@@ -1,0 +1,40 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab/process"
+)
+
+// Stop kills the cluster's API server, so that connections to it are refused. Its
+// etcd and its controllers go on; Create starts it again.
+func (p *provider) Stop(ctx context.Context, cluster string) error {
+	f := p.files(cluster)
+	if err := process.Stop(ctx, 0, f.dir, apiServer); err != nil {
+		return fmt.Errorf("stop the API server of %s: %w", cluster, err)
+	}
+	return nil
+}
+
+// Freeze stops the API server with SIGSTOP: its connections stay open.
+func (p *provider) Freeze(_ context.Context, cluster string) error {
+	found, err := process.Find(p.files(cluster).dir, apiServer)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return fmt.Errorf("the API server of %s does not run: reconcile-lab up starts it", cluster)
+	}
+	return process.Freeze(found...)
+}
+
+// Thaw undoes Freeze.
+func (p *provider) Thaw(_ context.Context, cluster string) error {
+	found, err := process.Find(p.files(cluster).dir, apiServer)
+	if err != nil {
+		return err
+	}
+	process.Continue(found...)
+	return nil
+}

@@ -1,0 +1,43 @@
+package fault
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+)
+
+// callTimeout bounds one question to an API server, which may have a fault already.
+const callTimeout = 10 * time.Second
+
+// client gives admin access to a cluster of the lab.
+func (i *Injector) client(cluster string) (client.Client, error) {
+	return newClient(i.Lab.Kubeconfig(), cluster)
+}
+
+func newClient(kubeconfig, cluster string) (client.Client, error) {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig},
+		&clientcmd.ConfigOverrides{CurrentContext: cluster}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("access to %s: %w", cluster, err)
+	}
+	config.Timeout, config.QPS, config.UserAgent = callTimeout, -1, "reconcile-lab-inject"
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, inventoryv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("access to %s: %w", cluster, err)
+	}
+	return c, nil
+}
