@@ -33,7 +33,7 @@ func newClustersCommand() *cobra.Command {
 				return a.printValue(clusters, false)
 			}
 			if len(clusters) == 0 {
-				_, err := existingLab(named(cmd))
+				_, err := existingLab(labAsked(cmd))
 				return err
 			}
 			rows := make([][]string, len(clusters))

@@ -112,8 +112,8 @@ func labName(cmd *cobra.Command) (string, error) {
 	return name, nil
 }
 
-// named is what --name or --lab says; that both say different things was found before.
-func named(cmd *cobra.Command) string {
+// labAsked is what --name or --lab says; that both say different things was found before.
+func labAsked(cmd *cobra.Command) string {
 	name, _ := labName(cmd)
 	return name
 }
