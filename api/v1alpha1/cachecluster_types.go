@@ -169,6 +169,29 @@ type CacheClusterStatus struct {
 	// +listMapKey=name
 	// +optional
 	Clusters []ClusterStatus `json:"clusters,omitempty"`
+
+	// Abandoned lists the members in which children were left behind because the
+	// annotation cache.reconcile-lab.io/abandon said so. An entry goes when the
+	// annotation does not name the member any more, or when the cache is placed there
+	// again.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Abandoned []AbandonedMember `json:"abandoned,omitempty"`
+}
+
+// AbandonedMember is a member in which children were left behind.
+type AbandonedMember struct {
+	// Name of the member.
+	Name string `json:"name"`
+
+	// Children that were last known to be there, as Kind/name, sorted.
+	// +listType=atomic
+	// +optional
+	Children []string `json:"children,omitempty"`
+
+	// At is when they were let go.
+	At metav1.Time `json:"at"`
 }
 
 // MemberState is the one word for a cache in a member.

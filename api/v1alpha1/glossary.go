@@ -60,9 +60,10 @@ var conditionTerms = []Term{
 	{Word: ConditionDrifted, Kind: TermCondition, On: onBoth, Meaning: "only present while True: something differs in a member and is not put back; `openDrifts` says what and who did it"},
 	{Word: ConditionReconciling, Kind: TermCondition, On: onBoth, Meaning: "only present while True: work is going on ([kstatus](https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md) shows InProgress)"},
 	{Word: ConditionStalled, Kind: TermCondition, On: onBoth, Meaning: "only present while True: nothing moves until somebody acts (kstatus shows Failed)"},
+	{Word: ConditionAbandoned, Kind: TermCondition, On: onCacheCluster, Meaning: "only present while there is something to tell: children were left behind in the members that the message names. `False` if the annotation that lets members go names one that does not exist"},
 	{Word: ConditionReachable, Kind: TermCondition, On: onProfile, Meaning: "the hub can talk to the member with the credential that it has"},
-	{Word: ConditionCredentialExpiring, Kind: TermCondition, On: onProfile, Meaning: "the hub's credential for the member ends soon, or has ended"},
-	{Word: ConditionLeftovers, Kind: TermCondition, On: onProfile, Meaning: "the member holds children of which the hub has no MemberCache"},
+	{Word: ConditionCredentialExpiring, Kind: TermCondition, On: onProfile, Meaning: "the hub's credential for the member ends within 30 days (or within the last third of its life, if that is shorter), or has ended. Absent if it has no end"},
+	{Word: ConditionLeftovers, Kind: TermCondition, On: onProfile, Meaning: "only present while True: the member holds children that no MemberCache of this hub owns"},
 }
 
 var stateTerms = []Term{

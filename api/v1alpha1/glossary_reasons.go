@@ -11,9 +11,11 @@ var cacheClusterTerms = []Term{
 	cacheReason(ReasonMembersProgressing, "some members are moving towards the spec", "wait"),
 	cacheReason(ReasonPlaced, "placement chose the members that the message counts", noRemedy),
 	cacheReason(ReasonNoMatchingMembers, "placement matches no member, so nothing runs anywhere", "correct `spec.placement`, label a ClusterProfile, or `reconcile-lab join` a member"),
-	cacheReason(ReasonUnknownMembers, "placement names members that have no ClusterProfile", "correct the name, or join the member: "+joinIt),
+	cacheReason(ReasonUnknownMembers, "placement, or the annotation `cache.reconcile-lab.io/abandon`, names members that have no ClusterProfile", "correct the name, or join the member: "+joinIt),
 	cacheReason(ReasonInvalidPlacement, "the selector cannot be read", "correct the field that the message names"),
 	cacheReason(ReasonNameConflict, "a MemberCache of the name that is needed belongs to an earlier CacheCluster of this name, or to somebody else", "wait until it is gone, or delete it"),
+	cacheReason(ReasonAbandoned, "children were left behind in a member that did not answer, as the annotation `cache.reconcile-lab.io/abandon` or `reconcile-lab leave --abandon` asked",
+		"remove them there some day; the message names them. Removing the annotation removes the condition"),
 	cacheReason(ReasonDeleting, "being deleted; the message names the members that still hold children",
 		"wait; for a member that never comes back see [Deleting while a member is away](#deleting-while-a-member-is-away)"),
 }
@@ -56,15 +58,16 @@ var memberTerms = []Term{
 }
 
 var profileTerms = []Term{
-	profileReason(ReasonReachable, "the member answers and its objects are watched", noRemedy),
+	profileReason(ReasonReachable, "the member answers and its objects are watched. The message says so if a newer credential does not work", "none needed; for a credential that does not work: "+joinIt),
 	profileReason(ReasonCredentialsMissing, "there is no credential for this member on the hub", joinIt),
 	profileReason(ReasonCredentialsInvalid, "the credential cannot be used: not a kubeconfig, or refused by the member", joinIt),
 	profileReason(ReasonProbeFailed, "the member does not answer", "check its API server and the network to it; it is probed again by itself"),
 	profileReason(ReasonSyncFailed, "it answers, but its objects cannot be listed or watched", "see the message; usually a missing right: join it again"),
 	profileReason(ReasonCredentialValid, "the credential has an end, and it is not near", noRemedy),
-	profileReason(ReasonCredentialExpiresSoon, "the credential ends soon; the message says when", "renew it: "+joinIt),
+	profileReason(ReasonCredentialExpiresSoon, "the credential ends soon; the message has the date and the days that are left", "renew it: "+joinIt),
 	profileReason(ReasonCredentialExpired, "the credential has ended", "renew it: "+joinIt),
-	profileReason(ReasonLeftoversFound, "the member holds children that no MemberCache of the hub accounts for; the message names them", "delete them in the member, or create their CacheCluster again"),
+	profileReason(ReasonLeftoversFound, "the member holds children that no MemberCache of this hub owns; the message names them",
+		"remove or release them with the commands of the message, unless another hub looks after them; see [members.md](members.md#children-that-nobody-looks-after)"),
 }
 
 func cacheReason(word, meaning, remedy string) Term {

@@ -12,6 +12,9 @@ const (
 	// ConditionDrifted is present while something differs in a member that is not put
 	// back.
 	ConditionDrifted = "Drifted"
+	// ConditionAbandoned is present on a CacheCluster while the annotation that lets
+	// members go needs to be told about: what was left behind, or a name that is none.
+	ConditionAbandoned = "Abandoned"
 
 	// ConditionReachable is set on a ClusterProfile: whether the hub can talk to
 	// the member with the credentials that it has.
@@ -49,6 +52,7 @@ const (
 	ReasonInvalidPlacement   = "InvalidPlacement"
 	ReasonNameConflict       = "NameConflict"
 	ReasonDeleting           = "Deleting"
+	ReasonAbandoned          = "Abandoned"
 )
 
 // Reasons of a MemberCache's conditions and of a member's entry in a

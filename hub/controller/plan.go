@@ -26,12 +26,17 @@ type snapshot struct {
 	// members that exist, and the MemberCaches that carry the CacheCluster's name.
 	members []placement.Member
 	caches  []v1alpha1.MemberCache
+	// reachable holds what is known of the connection to each member that has a
+	// ClusterProfile.
+	reachable map[string]metav1.ConditionStatus
 }
 
 // plan is what to write on the hub, and what the verdict shall know.
 type plan struct {
 	create, update, remove []*v1alpha1.MemberCache
-	verdict                verdict.Input
+	// abandon are those to be let go although their children are not known to be gone.
+	abandon []*v1alpha1.MemberCache
+	verdict verdict.Input
 }
 
 // decide plans the MemberCaches of a CacheCluster. It is pure. A placement that
@@ -57,6 +62,7 @@ func decide(s *snapshot) plan {
 		p.verdict.PlacementProblem = decision.Problem
 	}
 	if decision.Problem != "" {
+		p.verdict.Abandoned = cc.Status.Abandoned
 		for _, name := range slices.Sorted(maps.Keys(ours)) {
 			mc := ours[name]
 			p.verdict.Members = append(p.verdict.Members, verdict.Member{Name: mc.Spec.Cluster, Placed: true,
@@ -75,9 +81,12 @@ func decide(s *snapshot) plan {
 		p.place(cc, member, ours[name], others[name])
 		delete(ours, name)
 	}
+	leaving := map[string]*v1alpha1.MemberCache{}
 	for _, name := range slices.Sorted(maps.Keys(ours)) {
 		p.unplace(ours[name])
+		leaving[ours[name].Spec.Cluster] = ours[name]
 	}
+	p.letGo(s, leaving)
 	if !p.verdict.Deleting && len(decision.Chosen)+len(decision.Missing) == 0 {
 		p.verdict.NothingMatches = nothingMatches(cc.Spec.Placement, s.members)
 	}

@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/hub/placement"
 	"github.com/reconcile-lab/reconcile-lab/hub/verdict"
 	"github.com/reconcile-lab/reconcile-lab/spoke/events"
 	"github.com/reconcile-lab/reconcile-lab/spoke/recency"
@@ -104,6 +103,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	plan := decide(snapshot)
+	if err := r.confirm(ctx, snapshot, &plan); err != nil {
+		return again(err)
+	}
 	err = r.apply(ctx, snapshot, &plan)
 	if gone, failed := r.release(ctx, snapshot, &plan); gone || failed != nil {
 		return again(failed)
@@ -118,7 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // again turns an error into the time of the next try.
 func again(err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) {
+	if apierrors.IsConflict(err) || errors.Is(err, errBehind) {
 		return ctrl.Result{RequeueAfter: behind}, nil
 	}
 	return ctrl.Result{}, err
@@ -142,15 +144,8 @@ func (r *Reconciler) read(ctx context.Context, key types.NamespacedName) (*snaps
 		// The event of our own write is on the way and asks again.
 		return nil, nil
 	}
-	var profiles clusterinventory.ClusterProfileList
-	if err := r.Client.List(ctx, &profiles, client.InNamespace(r.InventoryNamespace)); err != nil {
-		return nil, fmt.Errorf("list members: %w", err)
-	}
-	for i := range profiles.Items {
-		p := &profiles.Items[i]
-		if _, usable := placement.Usable(p.Name); usable && p.DeletionTimestamp == nil {
-			s.members = append(s.members, placement.Member{Name: p.Name, Labels: p.Labels})
-		}
+	if err := r.readMembers(ctx, r.Client, s); err != nil {
+		return nil, err
 	}
 	var caches v1alpha1.MemberCacheList
 	if err := r.Client.List(ctx, &caches, client.InNamespace(key.Namespace), client.MatchingFields{cacheField: key.Name}); err != nil {
@@ -190,6 +185,9 @@ func (r *Reconciler) apply(ctx context.Context, s *snapshot, p *plan) error {
 	for _, mc := range p.remove {
 		err := r.Client.Delete(ctx, mc, client.Preconditions{UID: &mc.UID})
 		first = firstOf(first, client.IgnoreNotFound(err))
+	}
+	for _, mc := range p.abandon {
+		first = firstOf(first, r.abandon(ctx, s.cache, mc))
 	}
 	return first
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -48,7 +49,8 @@ const (
 )
 
 // connect makes a connection and asks the member nothing yet.
-func connect(member string, kubeconfig []byte, o Options) (*connection, error) {
+// It goes through each of the given transports, the first one outermost.
+func connect(member string, kubeconfig []byte, o Options, through ...func(http.RoundTripper) http.RoundTripper) (*connection, error) {
 	config, err := restConfig(kubeconfig)
 	if err != nil {
 		return nil, err
@@ -61,6 +63,11 @@ func connect(member string, kubeconfig []byte, o Options) (*connection, error) {
 	config.UserAgent = "reconcile-lab-hub"
 	if o.Transport != nil {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return o.Transport(member, next) })
+	}
+	// The last one that is wrapped around is the outermost, so that what a test's
+	// transport makes up counts as what the member answered.
+	for _, wrap := range slices.Backward(through) {
+		config.Wrap(wrap)
 	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return patient{next: next, now: o.Clock.Now} })
 	httpClient, err := rest.HTTPClientFor(config)

@@ -76,6 +76,8 @@ type Inventory struct {
 
 	lock    sync.Mutex
 	members map[string]*member
+	// leaving are members that may still hold connections, by name.
+	leaving map[string]chan struct{}
 	running sync.WaitGroup
 }
 
@@ -94,7 +96,7 @@ func New(o Options) *Inventory {
 	}
 	return &Inventory{
 		registry: registry{engaged: map[multicluster.ClusterName]*connection{}},
-		options:  o, members: map[string]*member{},
+		options:  o, members: map[string]*member{}, leaving: map[string]chan struct{}{},
 	}
 }
 
@@ -189,6 +191,8 @@ func (i *Inventory) follow(ctx context.Context, aware multicluster.Aware, name s
 	m, ok := i.members[name]
 	if !ok {
 		m = newMember(ctx, i, name)
+		m.before = i.leaving[name]
+		delete(i.leaving, name)
 		i.members[name] = m
 		i.running.Go(func() { m.run(aware) })
 	}
@@ -221,6 +225,17 @@ func (i *Inventory) leave(name string) {
 	defer i.lock.Unlock()
 	if m, ok := i.members[name]; ok {
 		delete(i.members, name)
+		i.leaving[name] = m.done
 		m.stop()
+		i.running.Go(func() { <-m.done; i.left(name, m.done) })
+	}
+}
+
+// left forgets a member that has let go of everything.
+func (i *Inventory) left(name string, done chan struct{}) {
+	i.lock.Lock()
+	defer i.lock.Unlock()
+	if i.leaving[name] == done {
+		delete(i.leaving, name)
 	}
 }

@@ -29,12 +29,21 @@ type member struct {
 	context   context.Context
 	stop      context.CancelFunc
 	offers    chan []byte
+	metrics   *memberMetrics
+	// before is closed when an earlier member of this name has let go of everything;
+	// done is closed when this one has.
+	before, done chan struct{}
 
 	credential []byte
 	live       *connection
 	failures   int
 	ticks      int
 	state      reachability
+	// life is that of the credential that it was read of.
+	life struct {
+		of []byte
+		lifetime
+	}
 
 	// refused is a newer credential that did not work, how often, and when it is
 	// tried again; nil where there is none.
@@ -46,7 +55,8 @@ type member struct {
 func newMember(ctx context.Context, i *Inventory, name string) *member {
 	ctx, stop := context.WithCancel(ctx)
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithName("inventory").WithValues("cluster", name))
-	return &member{inventory: i, name: name, context: ctx, stop: stop, offers: make(chan []byte, 1)}
+	return &member{inventory: i, name: name, context: ctx, stop: stop, offers: make(chan []byte, 1),
+		metrics: newMemberMetrics(name), done: make(chan struct{})}
 }
 
 // offer hands over the latest credential; only the last one counts.
@@ -60,7 +70,12 @@ func (m *member) offer(kubeconfig []byte) {
 
 // run probes, engages and lets go until the member leaves.
 func (m *member) run(aware multicluster.Aware) {
-	defer forgetReachability(m.name)
+	defer close(m.done)
+	if m.before != nil {
+		<-m.before
+	}
+	m.metrics.begin()
+	defer m.metrics.end()
 	defer m.disengage()
 	// The first offer comes before the first tick.
 	timer := time.NewTimer(m.inventory.options.Timing.Interval)
@@ -169,7 +184,7 @@ func (m *member) tick(aware multicluster.Aware) {
 // dial connects, probes and fills the cache; the connection can be used when there
 // is no error.
 func (m *member) dial(kubeconfig []byte) (*connection, error) {
-	next, err := connect(m.name, kubeconfig, m.inventory.options)
+	next, err := connect(m.name, kubeconfig, m.inventory.options, m.metrics.around)
 	if err != nil {
 		return nil, err
 	}
@@ -228,6 +243,19 @@ func (m *member) lost(err error) {
 		log.FromContext(m.context).Info("member not reachable", "reason", next.reason, "message", next.message)
 	}
 	m.state = next
+}
+
+// breaker is what the member's circuit breaker is in: closed while requests go
+// through, suspect after a first probe that failed, open while only probes go out.
+func (m *member) breaker() breakerState {
+	switch {
+	case m.live == nil:
+		return breakerOpen
+	case m.failures > 0:
+		return breakerSuspect
+	default:
+		return breakerClosed
+	}
 }
 
 // pause until the next tick, jittered so that members do not tick together.

@@ -1,17 +1,16 @@
 package inventory
 
 import (
+	"bytes"
 	"context"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterinventory "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
@@ -29,26 +28,14 @@ func reachable(message string) reachability {
 
 func (r reachability) known() bool { return r.reason != "" }
 
-var memberReachable = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-	Namespace: "reconcile_lab", Name: "member_reachable",
-	Help: "1 while the member's API server answers, 0 while it does not.",
-}, []string{"cluster"})
-
-func init() { metrics.Registry.MustRegister(memberReachable) }
-
-func forgetReachability(name string) { memberReachable.DeleteLabelValues(name) }
-
 // publish makes the profile's condition say what is known. It compares with the
 // profile each time, so that a write that was lost is made up for.
 func (m *member) publish() {
 	if !m.state.known() || m.context.Err() != nil {
 		return
 	}
-	value := 0.0
-	if m.state.yes {
-		value = 1
-	}
-	memberReachable.WithLabelValues(m.name).Set(value)
+	m.metrics.connection(m.breaker())
+	m.metrics.expiry(m.lifetime().until)
 
 	ctx, cancel := context.WithTimeout(m.context, m.inventory.options.Timing.Interval)
 	defer cancel()
@@ -68,32 +55,33 @@ func (m *member) publish() {
 	}
 }
 
-// statusFor is the part of a profile's status that is ours: one condition, and
-// the version of the member's Kubernetes.
+// statusFor is the part of a profile's status that is ours: the conditions, and the
+// version of the member's Kubernetes.
 func (m *member) statusFor(profile *clusterinventory.ClusterProfile, now time.Time) (*unstructured.Unstructured, bool) {
-	is := metav1.ConditionFalse
-	if m.state.yes {
-		is = metav1.ConditionTrue
-	}
 	version := profile.Status.Version.Kubernetes
 	if m.live != nil && m.live.version != "" {
 		version = m.live.version
 	}
-	since := now.UTC().Format(time.RFC3339)
-	if old := meta.FindStatusCondition(profile.Status.Conditions, v1alpha1.ConditionReachable); old != nil && old.Status == is {
-		if old.Reason == m.state.reason && old.Message == m.state.message && version == profile.Status.Version.Kubernetes {
-			return nil, false
-		}
-		since = old.LastTransitionTime.UTC().Format(time.RFC3339)
+	changed := version != profile.Status.Version.Kubernetes
+	wanted := m.conditions(now)
+	if len(wanted) == 1 && meta.FindStatusCondition(profile.Status.Conditions, v1alpha1.ConditionCredentialExpiring) != nil {
+		changed = true
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{
-		"status": map[string]any{
-			"conditions": []any{map[string]any{
-				"type": v1alpha1.ConditionReachable, "status": string(is), "reason": m.state.reason,
-				"message": m.state.message, "lastTransitionTime": since,
-			}},
-		},
-	}}
+	conditions := make([]any, 0, len(wanted))
+	for _, c := range wanted {
+		since := now
+		old := meta.FindStatusCondition(profile.Status.Conditions, c.Type)
+		if old != nil && old.Status == c.Status {
+			since = old.LastTransitionTime.Time
+		}
+		changed = changed || old == nil || old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message
+		conditions = append(conditions, map[string]any{"type": c.Type, "status": string(c.Status), "reason": c.Reason,
+			"message": c.Message, "lastTransitionTime": since.UTC().Format(time.RFC3339)})
+	}
+	if !changed {
+		return nil, false
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": conditions}}}
 	if version != "" {
 		_ = unstructured.SetNestedField(u.Object, version, "status", "version", "kubernetes")
 	}
@@ -101,4 +89,25 @@ func (m *member) statusFor(profile *clusterinventory.ClusterProfile, now time.Ti
 	u.SetNamespace(profile.Namespace)
 	u.SetName(profile.Name)
 	return u, true
+}
+
+// conditions of the member's ClusterProfile.
+func (m *member) conditions(now time.Time) []metav1.Condition {
+	reachable := metav1.Condition{Type: v1alpha1.ConditionReachable, Status: metav1.ConditionFalse, Reason: m.state.reason, Message: m.state.message}
+	if m.state.yes {
+		reachable.Status = metav1.ConditionTrue
+	}
+	all := []metav1.Condition{reachable}
+	if expiring := m.lifetime().condition(m.name, now); expiring != nil {
+		all = append(all, *expiring)
+	}
+	return all
+}
+
+// lifetime of the credential in use.
+func (m *member) lifetime() lifetime {
+	if !bytes.Equal(m.life.of, m.credential) {
+		m.life.of, m.life.lifetime = m.credential, lifetimeOf(m.credential)
+	}
+	return m.life.lifetime
 }

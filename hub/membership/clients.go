@@ -39,6 +39,9 @@ const (
 	// annotationMember on a token Secret is the member's name on the hub that the
 	// Secret is for.
 	annotationMember = "cache.reconcile-lab.io/member"
+	// annotationServer on the hub's Secret is the address that Join was given, so that
+	// a Join without one keeps it.
+	annotationServer = "cache.reconcile-lab.io/server"
 
 	callTimeout  = 15 * time.Second
 	settleWait   = 30 * time.Second

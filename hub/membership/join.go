@@ -35,7 +35,8 @@ type Options struct {
 	// repairing a membership moves no cache.
 	Labels map[string]string
 	// Server is the https address by which the hub reaches the member, if it is
-	// not the one in the member's config.
+	// not the one in the member's config. The one of an earlier Join stays if it is
+	// empty.
 	Server string
 	// Report is told each step, in a few words; it may be nil.
 	Report func(step string)
@@ -68,6 +69,14 @@ func Join(ctx context.Context, hub, member *rest.Config, name string, o Options)
 	}
 	if err := h.mayHold(ctx, o.Namespace, name); err != nil {
 		return fmt.Errorf("hub: %w", err)
+	}
+	if o.Server == "" {
+		if o.Server, err = h.earlierServer(ctx, o.Namespace, name); err != nil {
+			return fmt.Errorf("hub: %w", err)
+		}
+		if o.Server != "" {
+			o.Report("keeping the server of the earlier join, " + o.Server)
+		}
 	}
 	o.Report("checking the member")
 	m, err := connect(ctx, member)
@@ -114,6 +123,13 @@ func (c *cluster) mayHold(ctx context.Context, namespace, name string) error {
 		return fmt.Errorf("Secret %s/%s exists and is not a member's credential: rename it, or choose another name for the member", namespace, secret.Name)
 	}
 	return client.IgnoreNotFound(err)
+}
+
+// earlierServer is the address that an earlier Join was given, or empty.
+func (c *cluster) earlierServer(ctx context.Context, namespace, name string) (string, error) {
+	var secret corev1.Secret
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: credentialSecret(name)}, &secret)
+	return secret.Annotations[annotationServer], client.IgnoreNotFound(err)
 }
 
 // profile returns our ClusterProfile of that name, nil if there is none.
@@ -226,6 +242,9 @@ func (c *cluster) enlist(ctx context.Context, name string, kubeconfig []byte, o 
 		v1alpha1.LabelManagedBy:    v1alpha1.ManagedBy,
 		v1alpha1.LabelCredentialOf: name,
 	})
+	if o.Server != "" {
+		secret.SetAnnotations(map[string]string{annotationServer: o.Server})
+	}
 	secret.Object["type"] = string(corev1.SecretTypeOpaque)
 	secret.Object["data"] = map[string]any{v1alpha1.CredentialKey: base64.StdEncoding.EncodeToString(kubeconfig)}
 

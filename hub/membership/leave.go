@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sort"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -30,9 +29,9 @@ type LeaveOptions struct {
 	// Member is admin access to the member, to remove what Join made there. The
 	// credential on the hub has no right to do so.
 	Member *rest.Config
-	// Force leaves although MemberCaches are placed there; their children stay
+	// Abandon leaves although MemberCaches are placed there; their children stay
 	// in the member and nobody looks after them.
-	Force bool
+	Abandon bool
 	// Report is told each step and what was left behind; it may be nil.
 	Report func(step string)
 }
@@ -54,13 +53,12 @@ func Leave(ctx context.Context, hub *rest.Config, name string, o LeaveOptions) e
 	if err != nil {
 		return fmt.Errorf("hub: %w", err)
 	}
-	held, err := h.placedOn(ctx, name)
+	held, err := h.memberCaches(ctx, name)
 	if err != nil {
 		return fmt.Errorf("hub: %w", err)
 	}
-	if len(held) > 0 && !o.Force {
-		return fmt.Errorf("member %s %w %s: take it out of their placement or delete them, and leave when their children are gone; --force leaves the children running there, with nobody to look after them",
-			name, ErrPlaced, sample(held, 10))
+	if len(held) > 0 && !o.Abandon {
+		return h.refuse(ctx, name, held)
 	}
 
 	m, err := reach(ctx, h, name, o)
@@ -80,15 +78,19 @@ func Leave(ctx context.Context, hub *rest.Config, name string, o LeaveOptions) e
 		return fmt.Errorf("hub: %w", err)
 	}
 	if len(held) > 0 {
-		if err := h.abandon(ctx, name); err != nil {
+		abandoned, err := h.abandon(ctx, name)
+		if err != nil {
 			return fmt.Errorf("hub: %w", err)
+		}
+		for i := range abandoned {
+			o.Report(leftBehind(&abandoned[i]))
+		}
+		if err := h.tell(ctx, abandoned, time.Now()); err != nil {
+			o.Report(fmt.Sprintf("no event tells of it on the hub: %v", err))
 		}
 	}
 	if !found && m == nil && len(held) == 0 {
 		return fmt.Errorf("there is no member %s in namespace %s of the hub", name, o.Namespace)
-	}
-	for _, cache := range held {
-		o.Report(fmt.Sprintf("left behind: the children of %s", cache))
 	}
 	if m == nil {
 		o.Report("left behind in the member: " + leftovers(h.uid))
@@ -99,30 +101,6 @@ func Leave(ctx context.Context, hub *rest.Config, name string, o LeaveOptions) e
 		o.Report(fmt.Sprintf("left behind in the member (%v): %s", err, leftovers(h.uid)))
 	}
 	return nil
-}
-
-// memberCaches of a member on the hub, found by what cannot change: somebody may
-// have removed the label.
-func (c *cluster) memberCaches(ctx context.Context, name string) ([]v1alpha1.MemberCache, error) {
-	var list v1alpha1.MemberCacheList
-	if err := c.List(ctx, &list); err != nil && !meta.IsNoMatchError(err) {
-		return nil, err
-	}
-	return slices.DeleteFunc(list.Items, func(mc v1alpha1.MemberCache) bool { return mc.Spec.Cluster != name }), nil
-}
-
-// placedOn names the CacheClusters that have a MemberCache on the member.
-func (c *cluster) placedOn(ctx context.Context, name string) ([]string, error) {
-	held, err := c.memberCaches(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	caches := make([]string, 0, len(held))
-	for _, mc := range held {
-		caches = append(caches, mc.Namespace+"/"+mc.Spec.CacheCluster)
-	}
-	sort.Strings(caches)
-	return caches, nil
 }
 
 // reach connects to the member; nil, with a report, if it cannot be reached. It
@@ -240,8 +218,8 @@ func (c *cluster) revoke(ctx context.Context, hubUID string, report func(string)
 
 // leftovers says how to remove by hand what Leave could not.
 func leftovers(hubUID string) string {
-	return fmt.Sprintf("the service account and its rights; remove them there with: kubectl delete clusterrolebinding/%s clusterrole/%s && kubectl delete -n %s secret/%s serviceaccount/%s",
-		clusterRole, clusterRole, memberNamespace, tokenSecret(hubUID), serviceAccount)
+	return fmt.Sprintf("the service account and its rights; remove them there with: kubectl delete -n %s secret/%s; and, if no other hub uses the member (kubectl get secrets -n %s shows one %s-UID for each): kubectl delete clusterrolebinding/%s clusterrole/%s && kubectl delete -n %s serviceaccount/%s",
+		memberNamespace, tokenSecret(hubUID), memberNamespace, serviceAccount, clusterRole, clusterRole, memberNamespace, serviceAccount)
 }
 
 // sample joins at most n names.

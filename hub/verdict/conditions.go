@@ -27,7 +27,7 @@ func tally(members []Member, entries []v1alpha1.ClusterStatus) count {
 	c := count{by: map[v1alpha1.MemberState]int{}}
 	for i := range entries {
 		if !members[i].Placed {
-			c.leaving = append(c.leaving, entries[i].Name+": "+gist(entries[i].Outcome))
+			c.leaving = append(c.leaving, wait(&entries[i]))
 			continue
 		}
 		c.placed++
@@ -94,6 +94,9 @@ func judge(status *v1alpha1.CacheClusterStatus, in Input, c count) {
 	message := c.message()
 	if in.Deleting {
 		message = "waiting for the children to be gone in " + few(c.leaving)
+		if text := in.misnamed(); text != "" {
+			message += "; " + text
+		}
 	} else if placed == metav1.ConditionFalse && (c.placed == 0 || in.PlacementProblem != "") {
 		message = placedMessage
 	}
@@ -118,6 +121,12 @@ func judge(status *v1alpha1.CacheClusterStatus, in Input, c count) {
 
 	reason, text = drifted(in.Members)
 	only(v1alpha1.ConditionDrifted, reason != "", reason, text)
+
+	if told := abandoned(in); told != nil {
+		put(told.Type, told.Status, told.Reason, told.Message)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionAbandoned)
+	}
 
 	stalled := !in.Deleting && !moving && (c.by[v1alpha1.MemberBlocked] > 0 || placed == metav1.ConditionFalse)
 	only(v1alpha1.ConditionStalled, stalled, readyReason, message)

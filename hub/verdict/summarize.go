@@ -40,6 +40,10 @@ type Input struct {
 	PlacementProblem string
 	// NothingMatches says why the placement chose nobody, or is empty.
 	NothingMatches string
+	// Abandoned are the members in which children were left behind, and AbandonUnknown
+	// those that the user named for it and that are none.
+	Abandoned      []v1alpha1.AbandonedMember
+	AbandonUnknown []string
 	Now            time.Time
 }
 
@@ -51,6 +55,7 @@ func Summarize(old *v1alpha1.CacheClusterStatus, in Input) v1alpha1.CacheCluster
 	status.Revision = in.Revision
 	status.Selector = in.Selector
 	status.Clusters = nil
+	status.Abandoned = sortedAbandoned(in.Abandoned)
 	status.Replicas, status.ReadyReplicas = 0, 0
 
 	in.Members = slices.SortedFunc(slices.Values(in.Members), func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
@@ -110,6 +115,7 @@ func clusterStatus(m *Member, before *v1alpha1.ClusterStatus, now time.Time) v1a
 			entry.State = v1alpha1.MemberDeleting
 			entry.Outcome = v1alpha1.Outcome{Reason: v1alpha1.ReasonChildrenTerminating, Message: "the children are to be removed"}
 		}
+		wayOut(m.Cache, &entry.Outcome)
 	case entry.State == "":
 		entry.State = v1alpha1.MemberProgressing
 		entry.Outcome = v1alpha1.Outcome{Reason: v1alpha1.ReasonPending, Message: "the member has not been looked at yet"}

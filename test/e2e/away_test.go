@@ -112,7 +112,7 @@ var _ = Describe("members that are away from the start", Ordered, func() {
 	It("are not left by mistake while caches are placed there", func(ctx SpecContext) {
 		out := lab.cli(ctx, "leave", "away-silent")
 		Expect(out).To(exitWith(4))
-		Expect(out.stderr).To(And(ContainSubstring(ns+"/"+name), ContainSubstring("--force")))
+		Expect(out.stderr).To(And(ContainSubstring(ns+"/"+name), ContainSubstring("--abandon")))
 	})
 
 	It("keep a deletion in sight, without holding up the others, until they are let go", func(ctx SpecContext) {
@@ -133,7 +133,7 @@ var _ = Describe("members that are away from the start", Ordered, func() {
 		}).Should(Succeed())
 
 		for member := range dead {
-			Expect(lab.cli(ctx, "leave", member, "--force")).To(succeed())
+			Expect(lab.cli(ctx, "leave", member, "--abandon")).To(succeed())
 		}
 		Eventually(ctx, func(g Gomega) {
 			g.Expect(client.IgnoreNotFound(lab.hub.Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, &v1alpha1.CacheCluster{}))).To(Succeed())

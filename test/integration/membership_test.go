@@ -231,7 +231,7 @@ func TestMembership(t *testing.T) {
 			Labels: map[string]string{v1alpha1.LabelCluster: "eu-1"}, Finalizers: []string{v1alpha1.Finalizer}}}
 		mc.Spec.CacheCluster, mc.Spec.Cluster, mc.Spec.Revision = "sessions", "eu-1", "r1"
 		mustCreate(t, hub, mc)
-		if err := membership.Leave(ctx, hub.Config, "eu-1", membership.LeaveOptions{Force: true}); err != nil {
+		if err := membership.Leave(ctx, hub.Config, "eu-1", membership.LeaveOptions{Abandon: true}); err != nil {
 			t.Error(err)
 		}
 		if err := hub.Client.Get(ctx, client.ObjectKeyFromObject(mc), mc); !apierrors.IsNotFound(err) {

@@ -81,7 +81,7 @@ func (a *app) joinCommand() *cobra.Command {
 	}
 	a.addMemberFlags(cmd, &member)
 	cmd.Flags().StringToStringVarP(&labels, "label", "l", nil, "label of the ClusterProfile, `key=value`, to select members by; may be repeated")
-	cmd.Flags().StringVar(&server, "server", "", "https `address` by which the hub reaches the member, if not the kubeconfig's")
+	cmd.Flags().StringVar(&server, "server", "", "https `address` by which the hub reaches the member, if not the kubeconfig's; that of an earlier join stays")
 	return cmd
 }
 
@@ -115,7 +115,7 @@ func (a *app) join(ctx context.Context, name string, f memberFlags, o membership
 		return h.explain(err)
 	}
 	if o.Server == "" && isLoopback(member.Host) {
-		a.note("%s: %s is an address of this machine only: if the hub manager runs elsewhere, join again with --server", name, member.Host)
+		a.note("%s: %s is an address of this machine only: if the hub manager runs elsewhere, give the one that it reaches the member by: reconcile-lab join %s --kubeconfig FILE --server https://ADDRESS", name, member.Host, name)
 	}
 	return a.result(memberResult{Member: name, Result: "joined"})
 }
@@ -132,33 +132,36 @@ func isLoopback(host string) bool {
 
 func (a *app) leaveCommand() *cobra.Command {
 	var member memberFlags
-	var keep, force bool
+	var keep, abandon bool
 	cmd := &cobra.Command{
 		Use:   "leave NAME [--kubeconfig FILE]",
 		Short: "End a cluster's membership",
 		Long: "leave removes the member's ClusterProfile and credential from the hub and, with the admin\n" +
 			"kubeconfig, the ServiceAccount and its rights from the member; it says what it leaves\n" +
-			"behind. It refuses while CacheClusters are placed on the member, unless forced.",
+			"behind. It refuses while CacheClusters are placed on the member, and says how to take them\n" +
+			"off it; with --abandon it leaves all the same, and names what stays there.",
 		Example: "  reconcile-lab leave eu-1 --kubeconfig eu-1.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.leave(cmd.Context(), args[0], member, keep, force)
+			return a.leave(cmd.Context(), args[0], member, keep, abandon)
 		},
 	}
 	a.addMemberFlags(cmd, &member)
 	cmd.Flags().BoolVar(&keep, "keep-member", false, "change nothing in the member")
-	cmd.Flags().BoolVar(&force, "force", false, "leave although caches are placed there; they keep running, with nobody to look after them")
+	cmd.Flags().BoolVar(&abandon, "abandon", false, "leave although caches are placed there; they keep running, with nobody to look after them")
+	cmd.Flags().BoolVar(&abandon, "force", false, "the former name of --abandon")
+	_ = cmd.Flags().MarkHidden("force")
 	return cmd
 }
 
-func (a *app) leave(ctx context.Context, name string, f memberFlags, keep, force bool) error {
+func (a *app) leave(ctx context.Context, name string, f memberFlags, keep, abandon bool) error {
 	if err := membership.ValidateName(name); err != nil {
 		return withCode(exitUsage, err)
 	}
 	if keep && f.kubeconfig != "" {
 		return badInput("--keep-member changes nothing in the member: leave out --kubeconfig")
 	}
-	o := membership.LeaveOptions{Force: force}
+	o := membership.LeaveOptions{Abandon: abandon}
 	o.Report = func(step string) { a.note("%s: %s", name, step) }
 	if !keep {
 		var err error

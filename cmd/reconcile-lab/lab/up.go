@@ -180,7 +180,7 @@ func removeAll(ctx context.Context, p Provider, clusters []string, o Options) er
 		err := c.Get(ctx, client.ObjectKey{Namespace: v1alpha1.InventoryNamespace, Name: cluster}, &profile)
 		if err == nil {
 			// Its caches go with the cluster, so they are no reason to refuse.
-			err = membership.Leave(ctx, hub, cluster, membership.LeaveOptions{Force: true})
+			err = membership.Leave(ctx, hub, cluster, membership.LeaveOptions{Abandon: true})
 		}
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("remove %s from the hub: %w", cluster, err)

@@ -1,0 +1,127 @@
+package inventory
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+)
+
+// lifetime of a credential. The zero value has no end that the hub can see.
+type lifetime struct {
+	from, until time.Time
+	what        string
+}
+
+// soon is how long before its end a credential is called expiring; one that lives
+// shorter than three times that is from the last third of its life on.
+const soon = 30 * 24 * time.Hour
+
+// lifetimeOf reads the end of a credential: of its client certificate or its token,
+// whichever comes first.
+func lifetimeOf(kubeconfig []byte) lifetime {
+	config, err := restConfig(kubeconfig)
+	if err != nil {
+		return lifetime{}
+	}
+	certificate, token := ofCertificate(config.CertData), ofToken(config.BearerToken)
+	if certificate.until.IsZero() || !token.until.IsZero() && token.until.Before(certificate.until) {
+		return token
+	}
+	return certificate
+}
+
+func ofCertificate(chain []byte) lifetime {
+	block, _ := pem.Decode(chain)
+	if block == nil {
+		return lifetime{}
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return lifetime{}
+	}
+	return lifetime{from: certificate.NotBefore, until: certificate.NotAfter, what: "client certificate"}
+}
+
+// ofToken reads a token that is a JSON Web Token. It is the member's to verify; who
+// forges an end here deceives only about that.
+func ofToken(token string) lifetime {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return lifetime{}
+	}
+	var claims struct {
+		Expires json.Number `json:"exp"`
+		Issued  json.Number `json:"iat"`
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[1], "="))
+	if err != nil || json.Unmarshal(payload, &claims) != nil {
+		return lifetime{}
+	}
+	until, ok := numericDate(claims.Expires)
+	if !ok {
+		return lifetime{}
+	}
+	l := lifetime{until: until, what: "token"}
+	l.from, _ = numericDate(claims.Issued)
+	return l
+}
+
+// numericDate is seconds since 1970, possibly with a fraction (RFC 7519, section 2).
+func numericDate(n json.Number) (time.Time, bool) {
+	seconds, err := n.Float64()
+	// Up to the year 9999: what lies beyond cannot be written as RFC 3339.
+	if err != nil || seconds <= 0 || seconds > 253402300799 {
+		return time.Time{}, false
+	}
+	return time.Unix(int64(seconds), 0).UTC(), true
+}
+
+// warnAt is when the end is near.
+func (l lifetime) warnAt() time.Time {
+	before := soon
+	if life := l.until.Sub(l.from); !l.from.IsZero() && life > 0 {
+		before = min(before, life/3)
+	}
+	return l.until.Add(-before)
+}
+
+// condition says whether the end is near; nil where there is none. Its message
+// changes once a day at most.
+func (l lifetime) condition(member string, now time.Time) *metav1.Condition {
+	if l.until.IsZero() {
+		return nil
+	}
+	c := &metav1.Condition{Type: v1alpha1.ConditionCredentialExpiring, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonCredentialValid}
+	end := l.until.UTC().Format("2006-01-02 15:04 UTC")
+	remedy := fmt.Sprintf("renew it: reconcile-lab join %s --kubeconfig FILE", member)
+	switch left := l.until.Sub(now); {
+	case left <= 0:
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonCredentialExpired
+		c.Message = fmt.Sprintf("the hub's %s for the member expired at %s: %s", l.what, end, remedy)
+	case !now.Before(l.warnAt()):
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonCredentialExpiresSoon
+		c.Message = fmt.Sprintf("the hub's %s for the member expires at %s, %s: %s", l.what, end, daysLeft(left), remedy)
+	default:
+		c.Message = fmt.Sprintf("the hub's %s for the member expires at %s, %s", l.what, end, daysLeft(left))
+	}
+	return c
+}
+
+func daysLeft(left time.Duration) string {
+	switch days := int(left / (24 * time.Hour)); days {
+	case 0:
+		return "in less than a day"
+	case 1:
+		return "in 1 day"
+	default:
+		return fmt.Sprintf("in %d days", days)
+	}
+}
