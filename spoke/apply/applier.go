@@ -123,7 +123,7 @@ func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bo
 		a.leave(step, report)
 		return false
 	}
-	applied, err := a.write(ctx, step)
+	applied, err := a.put(ctx, step)
 	if err != nil {
 		return report.fail(foreign(outcome.Of(err, "apply", key.String()), step))
 	}

@@ -110,7 +110,7 @@ func ownedBy(entries []metav1.ManagedFieldsEntry) *Fields {
 }
 
 func isOurs(e *metav1.ManagedFieldsEntry) bool {
-	return e.Manager == v1alpha1.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+	return e.Manager == v1alpha1.FieldManager && e.Subresource == ""
 }
 
 // fieldsOf reads an entry; one that can't be read owns nothing, which at worst

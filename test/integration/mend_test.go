@@ -1,0 +1,55 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+)
+
+// A field that was patched back is held by an entry of its own, which an apply
+// does not let go of: without care it would stay for ever.
+func TestAFieldThatWasPatchedBackGoesWhenTheSpecLacksIt(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t, "mend")
+	cc := cache(ns, "sessions", one)
+	cc.Spec.Pod = &v1alpha1.PodSpec{MinReadySeconds: 5}
+	create(t, cc)
+	isReady(t, cc)
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions"}}
+
+	edit(t, one, set, func() { set.Spec.MinReadySeconds = 9 })
+	eventually(t, "minReadySeconds is put back", func(context.Context) error {
+		reload(t, lab.members[one].Client, set)
+		if set.Spec.MinReadySeconds != 5 {
+			return fmt.Errorf("it is %d", set.Spec.MinReadySeconds)
+		}
+		return nil
+	})
+	if !drift.Patched(set) {
+		t.Fatalf("it was not patched, so this tests nothing: %v", set.ManagedFields)
+	}
+	isReady(t, cc)
+	at := set.ResourceVersion
+	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Pod.MinReadySeconds = 0; cc.Spec.Replicas = ptr.To[int32](3) })
+	eventually(t, "the new spec is there, without minReadySeconds", func(context.Context) error {
+		reload(t, lab.members[one].Client, set)
+		if set.Spec.MinReadySeconds != 0 || *set.Spec.Replicas != 3 {
+			return fmt.Errorf("minReadySeconds %d, replicas %d", set.Spec.MinReadySeconds, *set.Spec.Replicas)
+		}
+		return nil
+	})
+	if drift.Patched(set) || at == set.ResourceVersion {
+		t.Errorf("the entry of the patch is still there: %v", set.ManagedFields)
+	}
+	isReady(t, cc)
+	if n := countOf(t, cc, one); n != 1 {
+		t.Errorf("%d drifts were counted, want the one", n)
+	}
+}
