@@ -95,14 +95,29 @@ func (a *Applier) try(ctx context.Context, step *Step) *outcome.Failure {
 	if err == nil && (step.Verb != Create || answer.GetResourceVersion() == "") {
 		return nil
 	}
+	var refused *outcome.Failure
 	if err != nil {
-		failure := outcome.Of(err, "apply", step.Key().String())
-		if step.Verb != Create || failure.Reason != v1alpha1.ReasonObjectOfAnother {
-			return failure
+		refused = outcome.Of(err, "apply", step.Key().String())
+		if step.Verb != Create || !inTheWay(refused) {
+			return refused
 		}
 	}
 	if failure := a.lookAt(ctx, step); failure != nil {
 		return failure
 	}
+	if step.Verb == Create && refused != nil && refused.Reason != v1alpha1.ReasonObjectOfAnother {
+		// Nothing stands there: it is the intent itself that is refused.
+		return refused
+	}
 	return step.Problem
+}
+
+// inTheWay says that an object which stands there could be why a first apply was
+// refused: its owner holds a field, or what came of joining it was not valid.
+func inTheWay(f *outcome.Failure) bool {
+	switch f.Reason {
+	case v1alpha1.ReasonObjectOfAnother, v1alpha1.ReasonImmutableField, v1alpha1.ReasonRejected:
+		return true
+	}
+	return false
 }

@@ -228,6 +228,26 @@ func TestAnObjectOfSomebodyElseIsLeftAloneAndNamed(t *testing.T) {
 	})
 }
 
+// A Service with an address of its own cannot become a headless one: the API server
+// calls our intent invalid, and what stands in the way is somebody else's object.
+func TestAServiceOfAnotherThatCannotBeJoinedIsCalledSomebodyElses(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t, "foreign-service")
+	member := lab.members[one]
+	mustCreate(t, member.Server, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions"},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 4242}}}}
+	mustCreate(t, member.Server, foreign)
+	cc := create(t, cache(ns, "sessions", one))
+	entry := inState(t, cc, one, v1alpha1.MemberBlocked, v1alpha1.ReasonObjectOfAnother)
+	contains(t, "message", entry.Message, "Service/sessions")
+	version := foreign.ResourceVersion
+	reload(t, member.Client, foreign)
+	if foreign.ResourceVersion != version {
+		t.Error("it was changed")
+	}
+}
+
 func TestAMemberThatDoesNotExistHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "unknown-member")
