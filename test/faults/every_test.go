@@ -51,6 +51,10 @@ func TestEveryFaultAtEveryPointEndsAsACleanRunDoes(t *testing.T) {
 	cases = choose(cases)
 	t.Logf("%d cases", len(cases))
 
+	still, err := lab.bystander(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	pool := newPool(int(parallel))
 	var killing []Case
 	for _, c := range cases {
@@ -62,9 +66,18 @@ func TestEveryFaultAtEveryPointEndsAsACleanRunDoes(t *testing.T) {
 		pool.do(func() { try(t, s, known[s.name], c) })
 	}
 	pool.wait()
+	if err := still.untouched(); err != nil {
+		out.problem("%v", err)
+		t.Error(err)
+	}
 	for batch := range slices.Chunk(killing, int(parallel)) {
 		kill(t, wanted, known, batch)
 	}
+	if err := still.untouched(); err != nil {
+		out.problem("after restarts: %v", err)
+		t.Error(err)
+	}
+	finally(still.run)
 	endings.Wait()
 }
 
@@ -173,30 +186,20 @@ func try(t *testing.T, s *scenario, k *knowledge, c Case) {
 // a new process.
 func kill(t *testing.T, all []scenario, known map[string]*knowledge, batch []Case) {
 	runs := make([]*run, len(batch))
+	acted := make([]chan error, len(batch))
 	var working sync.WaitGroup
 	for i, c := range batch {
 		working.Go(func() {
 			r, err := lab.prepare(t.Context(), find(all, c.Scenario), known[c.Scenario])
-			if err == nil {
-				err = r.begin(&c)
-			}
-			if err == nil {
-				err = r.until("meet the point", 20*time.Millisecond, func(context.Context) error {
-					if !r.trace.Hit().IsZero() {
-						return nil
-					}
-					if err := r.over(); err != nil {
-						return err
-					}
-					return r.still(quiet)
-				})
-			}
 			if err != nil {
 				problem(t, r, c, err)
 				finally(r)
 				return
 			}
-			runs[i] = r
+			runs[i], acted[i] = r, make(chan error, 1)
+			// An action may wait for what only the next process does.
+			go func() { acted[i] <- r.begin(&c) }()
+			r.meets()
 		})
 	}
 	working.Wait()
@@ -214,9 +217,13 @@ func kill(t *testing.T, all []scenario, known map[string]*knowledge, batch []Cas
 			continue
 		}
 		working.Go(func() {
+			defer finally(r)
+			if err := <-acted[i]; err != nil {
+				problem(t, r, batch[i], err)
+				return
+			}
 			got, err := r.finish(r.known.state)
 			conclude(t, r, batch[i], got, err)
-			finally(r)
 		})
 	}
 	working.Wait()

@@ -7,7 +7,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -62,6 +64,15 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 func serve(m *testing.M) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Hour)
 	defer cancel()
+	// An interrupted run must not leave API servers behind.
+	interrupted, ignore := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer ignore()
+	context.AfterFunc(interrupted, func() {
+		if ctx.Err() == nil && lab != nil {
+			_ = lab.stop()
+			os.Exit(130)
+		}
+	})
 	out = newReport(seed, full)
 	var err error
 	lab, err = startFleet(ctx)

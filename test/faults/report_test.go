@@ -27,7 +27,9 @@ type report struct {
 	Faults     map[Fault]*faultReport    `json:"faults"`
 	Histories  []historyReport           `json:"histories,omitempty"`
 	Failures   []failure                 `json:"failures,omitempty"`
-	Problems   []string                  `json:"problems,omitempty"`
+	// Extra are the writes beyond a clean run's, of the cases that needed any.
+	Extra    map[string]int `json:"extra,omitempty"`
+	Problems []string       `json:"problems,omitempty"`
 
 	begun time.Time
 }
@@ -72,7 +74,7 @@ type historyReport struct {
 }
 
 func newReport(seed int64, full bool) *report {
-	return &report{Seed: seed, Full: full, Scenarios: map[string]scenarioReport{}, Faults: map[Fault]*faultReport{}, begun: time.Now()}
+	return &report{Seed: seed, Full: full, Scenarios: map[string]scenarioReport{}, Faults: map[Fault]*faultReport{}, Extra: map[string]int{}, begun: time.Now()}
 }
 
 func (r *report) scenario(name string, k *knowledge) {
@@ -102,6 +104,9 @@ func (r *report) done(c Case, extra int, took time.Duration, failed *failure) {
 		r.Wrong++
 		r.Failures = append(r.Failures, *failed)
 		return
+	}
+	if extra > 0 {
+		r.Extra[c.String()] = extra
 	}
 	r.Converged++
 	f.Converged++

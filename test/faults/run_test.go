@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +42,8 @@ type run struct {
 	cancel context.CancelFunc
 	before map[string]map[string]string
 	acted  time.Time
+	// over is not asked before the action is done.
+	actedOut atomic.Bool
 	// asked is the generation that the action led to, or 0.
 	asked int64
 
@@ -91,7 +94,16 @@ func (r *run) begin(c *Case) error {
 	if err := r.scenario.act(r); err != nil {
 		return fmt.Errorf("act: %w", err)
 	}
+	r.actedOut.Store(true)
 	return nil
+}
+
+// meets waits until the fault was met, or the scenario is over without it, or for
+// so long that the process may as well be killed now.
+func (r *run) meets() {
+	_ = wait.PollUntilContextTimeout(r.ctx, 20*time.Millisecond, limit/4, true, func(context.Context) (bool, error) {
+		return !r.trace.Hit().IsZero() || r.actedOut.Load() && r.over() == nil && r.still(quiet) == nil, nil
+	})
 }
 
 // result of a run.
