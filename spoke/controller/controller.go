@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -92,16 +94,16 @@ func (c *Controller) watchHub(ctx context.Context) (stop func(), err error) {
 	}
 	for _, source := range []struct {
 		object client.Object
-		handle func(object any, gone bool)
+		handle toolscache.ResourceEventHandler
 	}{
-		{&v1alpha1.MemberCache{}, c.onMemberCache},
-		{&clusterinventory.ClusterProfile{}, c.onProfile},
+		{&v1alpha1.MemberCache{}, handler(c.onMemberCache)},
+		{&clusterinventory.ClusterProfile{}, filtered(c.onProfile)},
 	} {
 		informer, err := c.Hub.GetCache().GetInformer(ctx, source.object)
 		if err != nil {
 			return stop, fmt.Errorf("watch %T on the hub: %w", source.object, err)
 		}
-		registration, err := informer.AddEventHandler(handler(source.handle))
+		registration, err := informer.AddEventHandler(source.handle)
 		if err != nil {
 			return stop, fmt.Errorf("watch %T on the hub: %w", source.object, err)
 		}
@@ -116,6 +118,28 @@ func handler(handle func(object any, gone bool)) toolscache.ResourceEventHandler
 		UpdateFunc: func(_, object any) { handle(object, false) },
 		DeleteFunc: func(object any) { handle(lastKnown(object), true) },
 	}
+}
+
+// filtered passes on what changes what is known of the connection: whoever publishes
+// a ClusterProfile may write to it as often as it likes.
+func filtered(handle func(object any, gone bool)) toolscache.ResourceEventHandlerFuncs {
+	handlers := handler(handle)
+	handlers.UpdateFunc = func(old, object any) {
+		if !sameConnection(old, object) {
+			handle(object, false)
+		}
+	}
+	return handlers
+}
+
+func sameConnection(old, object any) bool {
+	before, ok1 := old.(*clusterinventory.ClusterProfile)
+	after, ok2 := object.(*clusterinventory.ClusterProfile)
+	if !ok1 || !ok2 || before.UID != after.UID {
+		return false
+	}
+	return equality.Semantic.DeepEqual(meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReachable),
+		meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReachable))
 }
 
 func lastKnown(object any) any {

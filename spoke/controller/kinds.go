@@ -26,8 +26,11 @@ func MemberScheme() *runtime.Scheme {
 
 // MemberKinds are the kinds that must be in a member's cache before it counts as
 // connected: the children, and the pods that tell why a child is not ready.
-func MemberKinds() []client.Object {
-	return []client.Object{&corev1.Service{}, &appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{}, &corev1.Pod{}}
+func MemberKinds() []client.Object { return append(ChildKinds(), &corev1.Pod{}) }
+
+// ChildKinds are the kinds of children.
+func ChildKinds() []client.Object {
+	return []client.Object{&corev1.Service{}, &appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{}}
 }
 
 // MemberCacheOptions restrict a member's cache to what carries our label; the

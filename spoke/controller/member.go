@@ -122,6 +122,13 @@ func (m *member) enqueue(key types.NamespacedName) {
 	}
 }
 
+// A member with many MemberCaches is not met with all of them at once when it
+// returns: they are spread over a time that grows with their number, up to wakeSpread.
+const (
+	wakeEach   = 2 * time.Millisecond
+	wakeSpread = time.Second
+)
+
 // wake enqueues every MemberCache of the member.
 func (m *member) wake() {
 	m.connection.Lock()
@@ -130,9 +137,24 @@ func (m *member) wake() {
 		keys = append(keys, key)
 	}
 	m.connection.Unlock()
-	for _, key := range keys {
+	spread := min(time.Duration(len(keys))*wakeEach, wakeSpread)
+	for n, key := range keys {
 		m.retries.forget(key)
-		m.enqueue(key)
+		if n < m.Workers {
+			m.enqueue(key)
+			continue
+		}
+		m.enqueueAfter(key, rand.N(spread))
+	}
+}
+
+// enqueueAfter is enqueue, a moment later.
+func (m *member) enqueueAfter(key types.NamespacedName, wait time.Duration) {
+	select {
+	case <-m.queued:
+		m.retries.nudge(key)
+		m.queue.AddAfter(m.request(key), wait)
+	case <-m.done.Done():
 	}
 }
 

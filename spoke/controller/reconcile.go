@@ -58,7 +58,7 @@ func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ct
 	observeRepairs(m.name, result.report.Changes)
 	if result.unknown {
 		m.unreported.put(request.NamespacedName, result.report.Changes)
-		return ctrl.Result{}, nil
+		return ctrl.Result{RequeueAfter: result.look}, nil
 	}
 	countReconcile(m.name, result.failure)
 	result.report.Changes = append(m.unreported.take(request.NamespacedName), result.report.Changes...)
@@ -101,7 +101,7 @@ func (m *member) work(ctx context.Context, s *snapshot) result {
 	r := m.converge(ctx, s)
 	// Whoever ends an engagement, such as for a new credential, cuts off what is under
 	// way. That says nothing about the member, and all is asked for again.
-	r.unknown = s.engaged.context.Err() != nil && r.failure != nil && r.failure.Class == v1alpha1.ClassUnreachable
+	r.unknown = r.unknown || s.engaged.context.Err() != nil && r.failure != nil && r.failure.Class == v1alpha1.ClassUnreachable
 	return r
 }
 
@@ -120,7 +120,11 @@ func (m *member) converge(ctx context.Context, s *snapshot) result {
 		r.observation, r.look = m.observe(ctx, s)
 		return r
 	}
-	report := applier.Apply(ctx, apply.Decide(desired, s.live, applier.Owner, m.recent))
+	plan := apply.Decide(desired, s.live, applier.Owner, m.recent)
+	if len(plan.Prune) > 0 && m.confirm(ctx, s.cache) != nil {
+		return result{unknown: true, look: jittered(firstReport)}
+	}
+	report := applier.Apply(ctx, plan)
 	r := result{report: report, failure: report.Worst()}
 	r.observation, r.look = m.observe(ctx, s)
 	return r
@@ -131,6 +135,9 @@ func (m *member) converge(ctx context.Context, s *snapshot) result {
 // again once its MemberCache is gone.
 func (m *member) remove(ctx context.Context, s *snapshot, applier *apply.Applier) result {
 	r := result{report: apply.Report{Inventory: s.cache.Status.Inventory}}
+	if m.confirm(ctx, s.cache) != nil {
+		return result{unknown: true, look: jittered(firstReport)}
+	}
 	live, err := m.children(ctx, s.engaged.cluster.GetAPIReader(), s.cache)
 	if err != nil {
 		r.failure = outcome.Of(err, "list", "the children")

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -87,7 +88,28 @@ func memberCache() *v1alpha1.MemberCache {
 // worked is what came of one MemberCache while the engagement lasts.
 func worked(engagedFor context.Context, t *testing.T, api client.Client, mc *v1alpha1.MemberCache) result {
 	t.Helper()
-	c := New(Options{Typer: applyconfigurations.NewTypeConverter(memberScheme), Clock: clock.RealClock{}})
+	return workedWith(engagedFor, t, api, mc, mc)
+}
+
+// hubHolding is a hub whose API server holds one MemberCache, or none.
+func hubHolding(t *testing.T, mc *v1alpha1.MemberCache) cluster.Cluster {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	hub := fake.NewClientBuilder().WithScheme(scheme)
+	if mc != nil {
+		hub.WithObjects(mc.DeepCopy())
+	}
+	return lagging{api: hub.Build()}
+}
+
+// workedWith is worked while the hub's API server holds another state of the
+// MemberCache than its cache.
+func workedWith(engagedFor context.Context, t *testing.T, api client.Client, mc, onHub *v1alpha1.MemberCache) result {
+	t.Helper()
+	c := New(Options{Hub: hubHolding(t, onHub), Typer: applyconfigurations.NewTypeConverter(memberScheme), Clock: clock.RealClock{}})
 	c.context = t.Context()
 	m := newMember(c, "member-1")
 	defer m.stop()
@@ -134,6 +156,39 @@ func TestAChildThatTheCacheDoesNotShowYetIsRemovedToo(t *testing.T) {
 	}
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("the StatefulSet: %v; left %v, failure %v", err, r.left, r.failure)
+	}
+}
+
+// A manager that takes over may see a MemberCache on its way out that is long gone,
+// while another one of the same owner is there, with children of the same mark.
+func TestNoChildIsRemovedForAMemberCacheThatOnlyTheCacheStillShows(t *testing.T) {
+	another := memberCache()
+	another.UID = "another"
+	older, newer := memberCache(), memberCache()
+	older.Status.Inventory = []v1alpha1.InventoryEntry{{Group: "apps", Kind: "StatefulSet", Name: "sessions-client", UID: "set"}}
+	newer.Generation = 2
+	for _, c := range []struct {
+		name      string
+		cached    *v1alpha1.MemberCache
+		onHub     *v1alpha1.MemberCache
+		childName string
+	}{
+		{"it is gone", deleted(memberCache()), nil, "sessions"},
+		{"another one is there", deleted(memberCache()), another, "sessions"},
+		{"a newer spec wants the child", older, newer, "sessions-client"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			child := childOf(t, memberCache())
+			child.Name = c.childName
+			api := fake.NewClientBuilder().WithScheme(memberScheme).WithObjects(child).Build()
+			r := workedWith(t.Context(), t, api, c.cached, c.onHub)
+			if err := api.Get(t.Context(), client.ObjectKeyFromObject(child), child); err != nil {
+				t.Errorf("the child: %v", err)
+			}
+			if !r.unknown || r.look == 0 {
+				t.Errorf("unknown %t, look again after %s", r.unknown, r.look)
+			}
+		})
 	}
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	hubcontroller "github.com/reconcile-lab/reconcile-lab/hub/controller"
 	"github.com/reconcile-lab/reconcile-lab/hub/inventory"
+	"github.com/reconcile-lab/reconcile-lab/hub/leftovers"
 	spokecontroller "github.com/reconcile-lab/reconcile-lab/spoke/controller"
 	"github.com/reconcile-lab/reconcile-lab/spoke/events"
 )
@@ -112,6 +113,10 @@ func New(hubConfig *rest.Config, o Options) (mcmanager.Manager, error) {
 		Typer: applyconfigurations.NewTypeConverter(spokecontroller.MemberScheme())})
 	if err := mgr.Add(spoke); err != nil {
 		return nil, fmt.Errorf("set up the spoke controller: %w", err)
+	}
+	if err := mgr.Add(leftovers.New(leftovers.Options{Hub: local, InventoryNamespace: o.Inventory, Clock: o.Clock,
+		Kinds: spokecontroller.ChildKinds()})); err != nil {
+		return nil, fmt.Errorf("set up the look for leftovers: %w", err)
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, err
