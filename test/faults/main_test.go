@@ -24,7 +24,7 @@ var (
 	seed     = setting("FAULTS_SEED", time.Now().UnixNano()%1_000_000)
 	chosen   = os.Getenv("FAULTS_CASE")
 	file     = os.Getenv("FAULTS_REPORT")
-	parallel = setting("FAULTS_PARALLEL", 16)
+	parallel = setting("FAULTS_PARALLEL", 12)
 	sample   = setting("FAULTS_SAMPLE", 220)
 	nHistory = setting("FAULTS_HISTORIES", -1)
 )

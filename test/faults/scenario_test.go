@@ -130,7 +130,10 @@ func deleted(r *run) error {
 
 // repaired: the children in the member are again what they were, after one was not.
 func repaired(member string) func(*run, *v1alpha1.CacheCluster) error {
-	return func(r *run, _ *v1alpha1.CacheCluster) error {
+	return func(r *run, cc *v1alpha1.CacheCluster) error {
+		if entry := entryOf(cc, member); r.known.state == nil && (entry == nil || entry.LastDrift == nil) {
+			return fmt.Errorf("the drift in %s is not reported", member)
+		}
 		changed := false
 		for key, text := range r.before[member] {
 			if !r.sighting.shows(member, key, text) {

@@ -17,7 +17,9 @@ type Trace struct {
 	// dead: the process was killed as far as this namespace is concerned.
 	dead bool
 	// held counts events that are kept back and tricks that are not over.
-	held      int
+	held int
+	// flying are requests that are not answered yet.
+	flying    int
 	lastWrite time.Time
 	writes    int
 }
@@ -76,12 +78,23 @@ func (t *Trace) meet(p Place) (entry int, f Fault, dead bool) {
 	return len(t.entries) - 1, f, t.dead
 }
 
-// carried notes that the API server answered a request.
+// sent notes that a request goes to the API server.
+func (t *Trace) sent() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.flying++
+}
+
+// carried notes that the API server answered a request, or, with code 0, that it did
+// not.
 func (t *Trace) carried(entry int, p Place, code int, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if p.Mutates() && code < 300 {
+	t.flying--
+	if p.Mutates() {
 		t.lastWrite = time.Now()
+	}
+	if p.Mutates() && code > 0 && code < 300 {
 		t.writes++
 	}
 	if entry >= 0 && entry < len(t.entries) && t.entries[entry].Point.Place == p {
@@ -108,11 +121,11 @@ func (t *Trace) Hit() time.Time {
 	return t.hit
 }
 
-// Quiet is how long nothing was written and no event has been kept back.
+// Quiet is how long nothing was tried to be written and no event has been kept back.
 func (t *Trace) Quiet() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.held > 0 || t.dead {
+	if t.held > 0 || t.flying > 0 || t.dead {
 		return 0
 	}
 	return time.Since(t.lastWrite)

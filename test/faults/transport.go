@@ -72,8 +72,10 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return instead(r, fault, place)
 	}
 	begun := time.Now()
+	trace.sent()
 	response, err := t.next.RoundTrip(r)
 	if err != nil {
+		trace.carried(entry, place, 0, time.Since(begun))
 		return nil, err
 	}
 	trace.carried(entry, place, response.StatusCode, time.Since(begun))
