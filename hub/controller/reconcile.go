@@ -212,10 +212,14 @@ func (r *Reconciler) report(mc *v1alpha1.MemberCache, p *plan, err error) error 
 	case entry == nil:
 	case err == nil:
 		entry.Cache = mc
-	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err):
+	case apierrors.IsInvalid(err):
 		// Trying again changes nothing: say so, and wait for the next generation.
 		entry.Problem = rejected(err)
 		return nil
+	case apierrors.IsForbidden(err):
+		// Nothing announces that a quota was raised or a right given: tried again, slower
+		// each time.
+		entry.Problem = rejected(err)
 	}
 	return err
 }
