@@ -33,6 +33,7 @@ func (a *app) injectCommand() *cobra.Command {
 			"  reconcile-lab inject drift --kind Service --field metadata.labels.app.kubernetes.io/name --value other\n" +
 			"  reconcile-lab inject fight --every 200ms --for 1m\n" +
 			"  reconcile-lab inject hang member-2\n" +
+			"  reconcile-lab inject errors member-2 --code 429 --retry-after 5s --resource statefulsets\n" +
 			"  reconcile-lab inject list\n" +
 			"  reconcile-lab inject --undo hang",
 		Args:              cobra.MaximumNArgs(2),
@@ -60,6 +61,16 @@ func (a *app) injectCommand() *cobra.Command {
 	flags.DurationVar(&r.Every, "every", 0, "how often a fight sets the field; each second if 0")
 	flags.DurationVar(&r.For, "for", 0, "how long a fight goes on; until it is undone if 0")
 	flags.BoolVar(&r.Restart, "restart", false, "start the hub manager again at once")
+	flags.BoolVar(&r.Reset, "reset", false, "reset connections instead of dropping packets")
+	flags.DurationVar(&r.Latency, "latency", 0, "by how much answers are late; 500ms if nothing else is slow")
+	flags.DurationVar(&r.Jitter, "jitter", 0, "by how much that varies")
+	flags.IntVar(&r.Bandwidth, "bandwidth", 0, "limit of each connection in `KB/s`")
+	flags.IntVar(&r.Code, "code", 0, "HTTP status of the error, such as 429, 409, 403 or 503; 500 if 0")
+	flags.DurationVar(&r.RetryAfter, "retry-after", 0, "what the error says about when to come again")
+	flags.StringSliceVar(&r.Verbs, "verb", nil, "requests with this `verb`, as RBAC names them; * for all and for probes; may be repeated")
+	flags.StringSliceVar(&r.Resources, "resource", nil, "requests for this `resource`, such as statefulsets; may be repeated")
+	flags.Float64Var(&r.Rate, "rate", 0, "`share` of the requests that fail, such as 0.3; all if 0")
+	flags.IntVar(&r.Count, "count", 0, "how many requests fail; without end if 0")
 	return cmd
 }
 

@@ -38,3 +38,6 @@ func (p *provider) Thaw(_ context.Context, cluster string) error {
 	process.Continue(found...)
 	return nil
 }
+
+// HostAddress is loopback: the hub manager is a process of this machine.
+func (*provider) HostAddress(context.Context) (string, error) { return "127.0.0.1", nil }

@@ -28,6 +28,7 @@ const (
 // task is what a background process does; one of its fields is set.
 type task struct {
 	Fight *fightTask `json:"fight,omitempty"`
+	Proxy *proxyTask `json:"proxy,omitempty"`
 }
 
 // Agent runs the task of a file until it ends or ctx does.
@@ -43,6 +44,8 @@ func Agent(ctx context.Context, file string) error {
 	switch {
 	case t.Fight != nil:
 		return t.Fight.run(ctx)
+	case t.Proxy != nil:
+		return t.Proxy.run(ctx)
 	}
 	return fmt.Errorf("%s: there is nothing to do", file)
 }

@@ -14,6 +14,10 @@ const (
 	Fight             = "fight"
 	MemberDown        = "member-down"
 	Hang              = "hang"
+	Partition         = "partition"
+	Slow              = "slow"
+	Errors            = "errors"
+	LostResponses     = "lost-responses"
 	ExpiredCredential = "expired-credential"
 	HubKill           = "hub-kill"
 )
@@ -57,6 +61,7 @@ type action interface {
 var (
 	childFlags = []string{"member", "kind", "manager"}
 	fieldFlags = append(slices.Clone(childFlags), "field", "value")
+	ruleFlags  = []string{"verb", "resource", "rate", "count"}
 )
 
 // kinds in the order of help.
@@ -79,6 +84,18 @@ var kinds = []Kind{
 	{Name: Hang, Target: OnMember, action: hang{},
 		Does: "freeze the member's API server (embedded) or its container (kind): connections stay open, nothing answers",
 		Look: "the member turns Unreachable within 15 s, the others go on: `reconcile-lab status`"},
+	{Name: Partition, Target: OnMember, Flags: []string{"reset"}, action: partition{},
+		Does: "let no packet through between the hub and the member",
+		Look: "the member turns Unreachable within 15 s, the others go on: `reconcile-lab status`"},
+	{Name: Slow, Target: OnMember, Flags: []string{"latency", "jitter", "bandwidth"}, action: slow{},
+		Does: "delay or throttle what the member answers",
+		Look: "work in this member takes longer, in the others it does not: change something, then `reconcile-lab observe`"},
+	{Name: Errors, Target: OnMember, Flags: append([]string{"code", "retry-after"}, ruleFlags...), action: failing{},
+		Does: "answer requests to the member with an error; writes, if no --verb is given",
+		Look: "change something: this member waits and tries again, the others go on: `reconcile-lab status`"},
+	{Name: LostResponses, Target: OnMember, Flags: ruleFlags, action: losing{},
+		Does: "carry requests to the member out and lose their answers; writes, if no --verb is given",
+		Look: "change something: it is done once, and this member's status follows late: `reconcile-lab status`"},
 	{Name: ExpiredCredential, Target: OnMember, action: expired{},
 		Does: "replace the hub's credential for the member by one that has expired",
 		Look: "the hub stays connected with the earlier one and says so, until it is restarted: `kubectl --context hub -n reconcile-lab-system describe clusterprofile MEMBER`"},

@@ -31,6 +31,8 @@ type credential struct {
 	Wrote [][]byte `json:"wrote,omitempty"`
 	// Expired says that it is to be one that has expired.
 	Expired bool `json:"expired,omitempty"`
+	// Way is the proxy that it is to lead through.
+	Way *way `json:"way,omitempty"`
 }
 
 // expired is a credential that has expired, in the place of the good one.
@@ -138,7 +140,7 @@ func (c *credential) ours(is []byte) bool {
 	return err != nil || bytes.Equal(is, before) || slices.ContainsFunc(c.Wrote, func(w []byte) bool { return bytes.Equal(is, w) })
 }
 
-func (c *credential) inUse() bool { return c.Expired }
+func (c *credential) inUse() bool { return c.Expired || c.Way != nil }
 
 // content of the Secret now.
 func (c *credential) content() ([]byte, error) {
@@ -152,6 +154,11 @@ func (c *credential) content() ([]byte, error) {
 	}
 	if c.Expired {
 		expire(config)
+	}
+	if c.Way != nil {
+		for _, cluster := range config.Clusters {
+			cluster.Server, cluster.CertificateAuthorityData, cluster.TLSServerName = "https://"+c.Way.Address, c.Way.Authority, ""
+		}
 	}
 	return clientcmd.Write(*config)
 }

@@ -29,6 +29,16 @@ func (i *Injector) Heal(ctx context.Context) error {
 				continue
 			}
 			i.state.drop(f.ID)
+		case Partition:
+			cutter, ok := i.Provider.(Cutter)
+			if !ok || f.Network == "" {
+				continue
+			}
+			if err := cutter.Mend(ctx, f.Request.Member, f.Network); err != nil {
+				failed = append(failed, err)
+				continue
+			}
+			i.state.drop(f.ID)
 		}
 	}
 	return errors.Join(append(failed, i.state.save(i.Lab))...)

@@ -35,6 +35,20 @@ type Request struct {
 	For   time.Duration `json:"for,omitempty"`
 	// Restart starts the hub manager again at once.
 	Restart bool `json:"restart,omitempty"`
+	// Reset has a partition reset connections instead of dropping packets.
+	Reset bool `json:"reset,omitempty"`
+	// Latency, Jitter and Bandwidth (KB/s of each connection) of a slow network.
+	Latency   time.Duration `json:"latency,omitempty"`
+	Jitter    time.Duration `json:"jitter,omitempty"`
+	Bandwidth int           `json:"bandwidth,omitempty"`
+	// Verbs and Resources choose requests; Rate and Count say how many of them.
+	Verbs     []string `json:"verbs,omitempty"`
+	Resources []string `json:"resources,omitempty"`
+	Rate      float64  `json:"rate,omitempty"`
+	Count     int      `json:"count,omitempty"`
+	// Code and RetryAfter are what they are answered with.
+	Code       int           `json:"code,omitempty"`
+	RetryAfter time.Duration `json:"retryAfter,omitempty"`
 }
 
 // Fault is one that is there, with what its undo needs.
@@ -62,10 +76,14 @@ func (f Fault) Look() string {
 	return k.Look
 }
 
-// State is "there", or "ended" for a fight that has come to its end.
+// State is "there", or "ended" for a fight that has come to its end, or says that the
+// background process is gone, as after a restart of the machine.
 func (f Fault) State(l *lab.Lab) string {
-	if f.Request.Fault == Fight && !runs(l, f.ID) {
+	switch {
+	case f.Request.Fault == Fight && !runs(l, f.ID):
 		return "ended"
+	case f.proxied() && !runs(l, proxyName(f.Request.Member)):
+		return "broken: undo it"
 	}
 	return "there"
 }

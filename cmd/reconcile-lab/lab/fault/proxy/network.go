@@ -1,0 +1,84 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+)
+
+// Network is what happens to the bytes of every connection.
+type Network struct {
+	// Cut lets no byte through, either way. Connections stay open and are accepted.
+	Cut bool `json:"cut,omitempty"`
+	// Reset resets each connection as soon as a byte comes.
+	Reset bool `json:"reset,omitempty"`
+	// Latency is added to each answer, give or take Jitter.
+	Latency time.Duration `json:"latency,omitempty"`
+	Jitter  time.Duration `json:"jitter,omitempty"`
+	// Bandwidth limits each connection in each direction, in KB/s.
+	Bandwidth int `json:"bandwidth,omitempty"`
+}
+
+// toxic is one of Toxiproxy's, in its own form.
+type toxic struct {
+	Name       string         `json:"name"`
+	Type       string         `json:"type"`
+	Stream     string         `json:"stream"`
+	Attributes map[string]any `json:"attributes"`
+}
+
+const (
+	upstream   = "upstream"
+	downstream = "downstream"
+)
+
+func (n Network) toxics() []toxic {
+	var all []toxic
+	add := func(kind, stream string, attributes map[string]any) {
+		all = append(all, toxic{kind + "-" + stream, kind, stream, attributes})
+	}
+	if n.Latency > 0 || n.Jitter > 0 {
+		add("latency", downstream, map[string]any{"latency": n.Latency.Milliseconds(), "jitter": n.Jitter.Milliseconds()})
+	}
+	if n.Bandwidth > 0 {
+		add("bandwidth", upstream, map[string]any{"rate": n.Bandwidth})
+		add("bandwidth", downstream, map[string]any{"rate": n.Bandwidth})
+	}
+	if n.Cut {
+		// Without a timeout of its own it keeps the connection and drops the bytes.
+		add("timeout", upstream, map[string]any{"timeout": 0})
+		add("timeout", downstream, map[string]any{"timeout": 0})
+	}
+	if n.Reset {
+		add("reset_peer", upstream, map[string]any{"timeout": 0})
+		add("reset_peer", downstream, map[string]any{"timeout": 0})
+	}
+	return all
+}
+
+// newToxiproxy gives a proxy from listen to target, not started.
+func newToxiproxy(listen, target string) *toxiproxy.Proxy {
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	return toxiproxy.NewProxy(server, "member", listen, target)
+}
+
+// setNetwork replaces what happens on the network. To end a cut ends its
+// connections, which have lost bytes.
+func setNetwork(ctx context.Context, p *toxiproxy.Proxy, n Network) error {
+	p.Toxics.ResetToxics(ctx)
+	for _, t := range n.toxics() {
+		content, err := json.Marshal(t)
+		if err != nil {
+			return err
+		}
+		if _, err := p.Toxics.AddToxicJson(bytes.NewReader(content)); err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+	}
+	return nil
+}
