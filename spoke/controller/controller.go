@@ -164,7 +164,10 @@ func (c *Controller) onMemberCache(object any, gone bool) {
 		}
 		return
 	}
-	if m := c.member(mc.Spec.Cluster, func(m *member) { m.adopt(key) }); m != nil {
+	m := c.member(mc.Spec.Cluster, func(m *member) { m.adopt(key) })
+	// Our own report is no reason to ask the member again: while it fails, each try
+	// would be two.
+	if m != nil && !c.writes.Own(mc) {
 		m.enqueue(key)
 	}
 }

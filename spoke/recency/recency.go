@@ -48,6 +48,15 @@ func (w *Writes) Behind(cached metav1.Object) bool {
 	return false
 }
 
+// Own says that an object is as the last write to it left it: whoever wrote it
+// learns nothing from its event.
+func (w *Writes) Own(object metav1.Object) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	written, ok := w.versions[object.GetUID()]
+	return ok && written == object.GetResourceVersion()
+}
+
 // Forget drops what is known of an object that is gone.
 func (w *Writes) Forget(uid types.UID) {
 	w.mu.Lock()

@@ -42,3 +42,22 @@ func TestACacheIsBehindUntilItShowsTheLastWrite(t *testing.T) {
 		t.Error("a newer version is behind")
 	}
 }
+
+func TestOnlyWhatTheLastWriteLeftIsOnesOwn(t *testing.T) {
+	var writes Writes
+	writes.Wrote(object("a", "9"))
+	for _, c := range []struct {
+		name string
+		seen metav1.Object
+		want bool
+	}{
+		{"as it was written", object("a", "9"), true},
+		{"somebody wrote since", object("a", "10"), false},
+		{"before it was written", object("a", "8"), false},
+		{"another object", object("b", "9"), false},
+	} {
+		if got := writes.Own(c.seen); got != c.want {
+			t.Errorf("%s: own %t, want %t", c.name, got, c.want)
+		}
+	}
+}
