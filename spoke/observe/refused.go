@@ -81,7 +81,7 @@ func happened(e *corev1.Event) time.Time {
 }
 
 var (
-	attempt   = regexp.MustCompile(`^create .* in StatefulSet \S+ failed error: `)
+	attempt   = regexp.MustCompile(`(?i)^create .* in StatefulSet \S+ failed error: `)
 	forbidden = regexp.MustCompile(`^(\S+) "[^"]*" is forbidden: `)
 )
 

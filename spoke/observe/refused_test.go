@@ -22,7 +22,7 @@ func event(reason, message string, after time.Duration) corev1.Event {
 }
 
 func refusedPod(n int, why string) string {
-	return fmt.Sprintf(`create Pod sessions-%d in StatefulSet sessions failed error: pods "sessions-%d" is forbidden: %s`, n, n, why)
+	return fmt.Sprintf(`Create Pod sessions-%d in StatefulSet sessions failed error: pods "sessions-%d" is forbidden: %s`, n, n, why)
 }
 
 const quota = "exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"
@@ -68,7 +68,7 @@ func TestTheEventsSayWhyPodsCannotBeMade(t *testing.T) {
 			`violates PodSecurity "restricted:latest": runAsNonRoot != true (pod sessions-N)`, "Pod Security level"},
 		{"a LimitRange", []corev1.Event{event(reasonFailedCreate, refusedPod(0, "maximum memory usage per Container is 64Mi, but limit is 77Mi"), 0)}, "maximum memory", "LimitRange"},
 		{"a priority class", []corev1.Event{event(reasonFailedCreate, refusedPod(0, "no PriorityClass with name high was found"), 0)}, "no PriorityClass", "priorityClassName"},
-		{"a webhook", []corev1.Event{event(reasonFailedCreate, `create Pod sessions-0 in StatefulSet sessions failed error: admission webhook "v.example" denied the request: no`, 0)},
+		{"a webhook", []corev1.Event{event(reasonFailedCreate, `Create Pod sessions-0 in StatefulSet sessions failed error: admission webhook "v.example" denied the request: no`, 0)},
 			`the member refuses pods: admission webhook "v.example" denied the request: no`, "webhook"},
 		{"what nobody knows", []corev1.Event{event(reasonFailedCreate, "create Pod sessions-0 in StatefulSet sessions failed error: strange", 0)}, "refuses pods: strange", "kubectl describe -n shop statefulset sessions"},
 		{"a claim", []corev1.Event{event(reasonFailedCreate, `create Claim data-sessions-1 for Pod sessions-1 in StatefulSet sessions failed error: persistentvolumeclaims "data-sessions-1" is forbidden: `+quota, 0)}, "refuses pods: exceeded quota: small", "ResourceQuota"},

@@ -171,9 +171,9 @@ func controller(t *testing.T, member string, set *appsv1.StatefulSet) error {
 	reload(t, c, set)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name + "-0", Labels: set.Spec.Template.Labels}, Spec: set.Spec.Template.Spec}
 	refusal := c.Create(t.Context(), pod)
-	reason, message := "SuccessfulCreate", fmt.Sprintf("create Pod %s in StatefulSet %s successful", pod.Name, set.Name)
+	reason, message := "SuccessfulCreate", fmt.Sprintf("Create Pod %s in StatefulSet %s successful", pod.Name, set.Name)
 	if refusal != nil {
-		reason, message = "FailedCreate", fmt.Sprintf("create Pod %s in StatefulSet %s failed error: %v", pod.Name, set.Name, refusal)
+		reason, message = "FailedCreate", fmt.Sprintf("Create Pod %s in StatefulSet %s failed error: %v", pod.Name, set.Name, refusal)
 	}
 	now := metav1.Now()
 	mustCreate(t, lab.members[member].Server, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, GenerateName: set.Name + "."},
