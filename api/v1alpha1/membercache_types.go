@@ -130,4 +130,10 @@ type InventoryEntry struct {
 	Kind  string    `json:"kind"`
 	Name  string    `json:"name"`
 	UID   types.UID `json:"uid"`
+
+	// Recreating: this child is deleted and created anew, because a field was changed
+	// that cannot change in place and spec.recreate allows it. That it is gone for a
+	// moment is no drift.
+	// +optional
+	Recreating bool `json:"recreating,omitempty"`
 }

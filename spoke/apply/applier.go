@@ -1,8 +1,10 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,12 +66,14 @@ type Report struct {
 	Open []Open
 	// Failures of single children, in order.
 	Failures []*outcome.Failure
+	// Held are the children that were applied but for fields that cannot change.
+	Held []*outcome.Failure
 }
 
 // Worst is the failure that a status shows: the first that needs a person, else the first.
 func (r *Report) Worst() *outcome.Failure {
 	var first *outcome.Failure
-	for _, f := range r.Failures {
+	for _, f := range slices.Concat(r.Failures, r.Held) {
 		if f.Class != v1alpha1.ClassTransient {
 			return f
 		}
@@ -117,11 +121,13 @@ func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bo
 	case Refuse, Wait:
 		return report.fail(step.Problem)
 	case Keep:
-		report.Inventory = append(report.Inventory, entry(key, step.Live))
+		report.keep(step, step.Live)
 		return false
 	case Leave:
 		a.leave(step, report)
 		return false
+	case Recreate:
+		return a.recreate(ctx, step, report)
 	}
 	applied, err := a.put(ctx, step)
 	if err != nil {
@@ -129,7 +135,7 @@ func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bo
 	}
 	a.Recent.Learn(step.Desired, applied)
 	a.Recent.Put(key, a.Namespace, applied)
-	report.Inventory = append(report.Inventory, entry(key, applied))
+	report.keep(step, applied)
 	now := a.Now()
 	report.Changes = append(report.Changes, Change{Key: key, Verb: step.Verb, Finding: step.Finding,
 		Deleted: step.Deleted, Intent: step.Intent, Found: step.Live, DoneAt: now, Took: now.Sub(a.Since)})
@@ -264,18 +270,29 @@ func (a *Applier) gone(ctx context.Context, target Target) (bool, error) {
 }
 
 // remove deletes one object by UID; what is gone already, or is another object
-// of the same name by now, is no error. Foreground, so that a StatefulSet that is
-// gone has no pods left.
+// of the same name by now, is no error. Foreground if nothing else is said, so that
+// a StatefulSet that is gone has no pods left.
 func (a *Applier) remove(ctx context.Context, target Target) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(target.Key.Kind)
 	u.SetNamespace(a.Namespace)
 	u.SetName(target.Key.Name)
-	err := a.Client.Delete(ctx, u, client.Preconditions{UID: &target.UID}, client.PropagationPolicy(metav1.DeletePropagationForeground))
+	policy := client.PropagationPolicy(cmp.Or(target.Propagation, metav1.DeletePropagationForeground))
+	err := a.Client.Delete(ctx, u, client.Preconditions{UID: &target.UID}, policy)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
 	return err
+}
+
+// keep notes a child that is there, and what of it is held.
+func (r *Report) keep(step *Step, object metav1.Object) {
+	e := entry(step.Key(), object)
+	e.Recreating = step.Recreating && !adopted(object)
+	r.Inventory = append(r.Inventory, e)
+	if step.Held != nil {
+		r.Held = append(r.Held, step.Held)
+	}
 }
 
 // fail notes a failure and says whether going on makes sense.

@@ -21,7 +21,7 @@ type Open struct {
 func (a *Applier) leave(step *Step, report *Report) {
 	key := step.Key()
 	if step.Live != nil {
-		report.Inventory = append(report.Inventory, entry(key, step.Live))
+		report.keep(step, step.Live)
 	} else {
 		for _, e := range a.Owner.Inventory {
 			if keyOf(e) == key {

@@ -28,6 +28,8 @@ type Desired struct {
 	render.Child
 	// Wanted is the set of fields that we own once the intent is applied.
 	Wanted *drift.Fields
+
+	typer drift.Typer
 }
 
 // Key of the child.
@@ -43,7 +45,7 @@ func Desire(t drift.Typer, children []render.Child) ([]Desired, error) {
 		if err != nil {
 			return nil, err
 		}
-		desired = append(desired, Desired{Child: child, Wanted: wanted})
+		desired = append(desired, Desired{Child: child, Wanted: wanted, typer: t})
 	}
 	return desired, nil
 }
@@ -65,6 +67,9 @@ const (
 	// Leave: it differs, and that is not put right.
 	Leave Verb = "leave"
 	Prune Verb = "prune"
+	// Recreate deletes a child whose field cannot change in place and creates it
+	// anew. Of a StatefulSet the pods stay.
+	Recreate Verb = "recreate"
 )
 
 // Step is the decision for one child.
@@ -78,6 +83,11 @@ type Step struct {
 	Deleted bool
 	// Problem says why the child is refused or waited for.
 	Problem *outcome.Failure
+	// Held names the fields that cannot change in place; the intent then has the live
+	// values there, so that the rest is applied all the same.
+	Held *outcome.Failure
+	// Recreating: the inventory says that this child is being recreated.
+	Recreating bool
 }
 
 // Plan is what to do in one member for one MemberCache.
@@ -93,6 +103,9 @@ type Target struct {
 	UID types.UID
 	// Deleting: the API server is removing it already.
 	Deleting bool
+
+	// Propagation of its deletion; foreground if empty.
+	Propagation metav1.DeletionPropagation
 }
 
 // Memory is what the last applies taught: per child UID the fields that the
@@ -113,6 +126,8 @@ type Owner struct {
 	Typer drift.Typer
 	// Revised: the wish changed since it was last carried out in full.
 	Revised bool
+	// Policies say what may be done about what stands in the way.
+	Policies v1alpha1.Policies
 }
 
 // Decide plans each desired child against the live ones and everything else of
@@ -164,15 +179,26 @@ func keyOf(e v1alpha1.InventoryEntry) Key {
 
 func decide(d Desired, live metav1.Object, owner Owner, memory Memory) Step {
 	step := Step{Desired: d, Live: live}
+	noted, known := owner.entry(d.Key())
+	step.Recreating = noted.Recreating
+	var stuck []Stuck
+	if live != nil {
+		step.Desired, stuck = hold(d, live)
+	}
 	switch {
 	case live == nil:
-		step.Verb, step.Deleted = Create, owner.holds(d.Key())
+		step.Verb, step.Deleted = Create, known && !noted.Recreating
 	case !ownedBy(live, owner):
 		step.Verb, step.Problem = Refuse, refusal(d.Key(), live, owner)
+	case live.GetDeletionTimestamp() != nil && noted.Recreating:
+		step.Verb, step.Problem = Wait, recreating(d.Key())
 	case live.GetDeletionTimestamp() != nil:
 		step.Verb, step.Problem = Wait, &outcome.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonChildrenTerminating,
 			Message: fmt.Sprintf("%s is being deleted in the member; it is created anew once it is gone", d.Key())}
+	case owner.mayRecreate(stuck):
+		step.Desired, step.Verb, step.Problem = d, Recreate, recreating(d.Key())
 	default:
+		step.Held = immutable(d.Key(), live.GetNamespace(), stuck)
 		step.diff(owner, memory)
 	}
 	return step
@@ -207,18 +233,23 @@ func (s *Step) yield(owner *Owner) error {
 	if err != nil {
 		return err
 	}
-	s.Intent = intent
-	s.Wanted, err = drift.Wanted(owner.Typer, intent)
-	return err
+	left, err := drift.Wanted(owner.Typer, intent)
+	if err != nil {
+		return err
+	}
+	// What is held was not wanted before either.
+	s.Intent, s.Wanted = intent, left.Intersection(s.Wanted)
+	return nil
 }
 
-func (o Owner) holds(key Key) bool {
+// entry of the inventory, if there is one.
+func (o Owner) entry(key Key) (v1alpha1.InventoryEntry, bool) {
 	for _, e := range o.Inventory {
 		if keyOf(e) == key {
-			return true
+			return e, true
 		}
 	}
-	return false
+	return v1alpha1.InventoryEntry{}, false
 }
 
 // ownedBy tells our children from those of others. The mark decides; where

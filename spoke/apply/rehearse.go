@@ -55,7 +55,7 @@ func (a *Applier) lookAt(ctx context.Context, step *Step) *outcome.Failure {
 func (p *Plan) begun(owner Owner) bool {
 	for i := range p.Steps {
 		switch p.Steps[i].Verb {
-		case Keep, Update, Repair, Leave:
+		case Keep, Update, Repair, Leave, Recreate:
 			return true
 		}
 	}

@@ -108,9 +108,23 @@ func (m *member) work(ctx context.Context, s *snapshot) result {
 // converge plans, applies and observes, or removes.
 func (m *member) converge(ctx context.Context, s *snapshot) result {
 	applier := m.applier(s)
-	if s.cache.DeletionTimestamp != nil {
-		return m.remove(ctx, s, applier)
+	if s.cache.DeletionTimestamp == nil {
+		return m.hold(ctx, s, applier)
 	}
+	// Pods that have no StatefulSet for a moment must get it back first: nobody else
+	// would ever remove them.
+	if target, recreating := applier.Owner.Recreating(); recreating {
+		r := m.hold(ctx, s, applier)
+		if r.failure == nil || r.failure.Class == v1alpha1.ClassTransient || r.failure.Class == v1alpha1.ClassUnreachable {
+			r.left = []apply.Target{target}
+			return r
+		}
+	}
+	return m.remove(ctx, s, applier)
+}
+
+// hold makes the member hold the children.
+func (m *member) hold(ctx context.Context, s *snapshot, applier *apply.Applier) result {
 	desired, problems, err := m.memo.desire(m.Typer, s.cache, s.now)
 	if err != nil {
 		return result{failure: outcome.Of(err, "render", s.cache.Name), report: apply.Report{Inventory: s.cache.Status.Inventory}}
@@ -153,7 +167,7 @@ func (m *member) applier(s *snapshot) *apply.Applier {
 	return &apply.Applier{
 		Client: s.engaged.cluster.GetClient(), Reader: s.engaged.cluster.GetAPIReader(), Recent: m.recent,
 		Namespace: s.cache.Namespace, CreateNamespace: s.cache.Spec.CreateNamespace,
-		Owner: apply.Owner{Mark: render.OwnerMark(s.cache), Inventory: s.cache.Status.Inventory,
+		Owner: apply.Owner{Mark: render.OwnerMark(s.cache), Inventory: s.cache.Status.Inventory, Policies: s.cache.Spec.Policies,
 			Drift: policy, Typer: m.Typer, Revised: s.cache.Status.Revision != s.cache.Spec.Revision},
 		Now: m.Clock.Now, Since: s.arrived,
 	}

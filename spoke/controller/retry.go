@@ -178,7 +178,9 @@ func (r *retries) next(key types.NamespacedName, generation int64, shown *outcom
 	wait := max(f.due.Sub(now), time.Millisecond)
 	told := f.attempt
 	told.passing = (shown.Class == v1alpha1.ClassTransient || shown.Class == v1alpha1.ClassUnreachable) &&
-		f.count < patience && now.Sub(f.since) < patienceTime && wait < patienceTime
+		f.count < patience && now.Sub(f.since) < patienceTime && wait < patienceTime &&
+		// That a child is being recreated is told before it begins.
+		shown.Reason != v1alpha1.ReasonRecreating
 	if shown.Class == v1alpha1.ClassInvalid {
 		// What is tried again is another child; this one waits for the spec.
 		told = attempt{}

@@ -1,0 +1,292 @@
+package apply
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
+	"github.com/reconcile-lab/reconcile-lab/spoke/render"
+)
+
+// stored are the desired children of a cache with volumes.
+func stored(t *testing.T, change func(*v1alpha1.CacheTemplate)) []Desired {
+	t.Helper()
+	template := v1alpha1.CacheTemplate{
+		Memcached: &v1alpha1.MemcachedSpec{Extended: []string{"modern", "ext_path=/data/extstore:8G"}},
+		Storage:   &v1alpha1.StorageSpec{Size: resource.MustParse("1Gi"), StorageClassName: ptr.To("fast")},
+		Service:   &v1alpha1.ServiceSpec{Type: v1alpha1.ServiceClusterIP},
+	}
+	if change != nil {
+		change(&template)
+	}
+	children, problems := render.Render(&v1alpha1.MemberCache{
+		ObjectMeta: metav1.ObjectMeta{Name: "sessions.member-1", Namespace: "shop", UID: "owner"},
+		Spec:       v1alpha1.MemberCacheSpec{CacheCluster: "sessions", Cluster: "member-1", Template: template},
+	})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	all, err := Desire(typer, children)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func withoutStorage(c *v1alpha1.CacheTemplate) { c.Storage, c.Memcached = nil, nil }
+
+func find(t *testing.T, all []Desired, key Key) *Desired {
+	t.Helper()
+	for i := range all {
+		if all[i].Key() == key {
+			return &all[i]
+		}
+	}
+	t.Fatalf("no %s", key)
+	return nil
+}
+
+// held is a child as an API server would hold it: applied, with its defaults.
+func heldBy(t *testing.T, d *Desired) *unstructured.Unstructured {
+	t.Helper()
+	u := applied(t, d)
+	claims, _, _ := unstructured.NestedSlice(u.Object, "spec", "volumeClaimTemplates")
+	for _, c := range claims {
+		claim := c.(map[string]any)
+		claim["status"] = map[string]any{"phase": "Pending"}
+		claim["spec"].(map[string]any)["volumeMode"] = "Filesystem"
+	}
+	if len(claims) > 0 {
+		set(u, claims, "spec", "volumeClaimTemplates")
+	}
+	return u
+}
+
+func typed(t *testing.T, u *unstructured.Unstructured) metav1.Object {
+	t.Helper()
+	var into metav1.Object = &corev1.Service{}
+	if u.GetKind() == statefulSet {
+		into = &appsv1.StatefulSet{}
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
+		t.Fatal(err)
+	}
+	return into
+}
+
+func TestFieldsThatCannotChangeInPlaceAreNamedOneByOne(t *testing.T) {
+	headless := Key{Kind: render.ServiceKind, Name: "sessions"}
+	for _, c := range []struct {
+		name, why string
+		key       Key
+		// before is the wish that was applied, live what became of it since, wish the present one.
+		before, wish func(*v1alpha1.CacheTemplate)
+		live         func(u *unstructured.Unstructured)
+		want         []string
+		barred       bool
+	}{
+		{"nothing", "what the API server fills in is no difference", setKey, nil, nil, nil, nil, false},
+		{"another spelling of the size", "quantities count by value", setKey, nil,
+			func(c *v1alpha1.CacheTemplate) { c.Storage.Size = resource.MustParse("1024Mi") }, nil, nil, false},
+		{"what can change", "retention, replicas and image can", setKey, nil, func(c *v1alpha1.CacheTemplate) {
+			c.Replicas, c.Image, c.Storage.WhenDeleted = ptr.To[int32](5), "memcached:2", v1alpha1.ClaimDelete
+		}, nil, nil, false},
+		{"the size", "", setKey, nil, func(c *v1alpha1.CacheTemplate) { c.Storage.Size = resource.MustParse("2Gi") }, nil,
+			[]string{`spec.volumeClaimTemplates[name="data"].spec.resources.requests.storage is 1Gi and cannot become 2Gi`}, false},
+		{"the class", "", setKey, nil, func(c *v1alpha1.CacheTemplate) { c.Storage.StorageClassName = ptr.To("slow") }, nil,
+			[]string{`spec.volumeClaimTemplates[name="data"].spec.storageClassName is "fast" and cannot become "slow"`}, false},
+		{"the class, left out", "none means the default", setKey, nil, func(c *v1alpha1.CacheTemplate) { c.Storage.StorageClassName = nil }, nil,
+			[]string{`spec.volumeClaimTemplates[name="data"].spec.storageClassName is "fast" and cannot become the default class`}, false},
+		{"storage that is new", "pods cannot get another volume", setKey, withoutStorage, nil, nil,
+			[]string{`spec.volumeClaimTemplates[name="data"] is absent and cannot become a claim of 1Gi`}, true},
+		{"storage that is given up", "we asked for it before", setKey, nil, withoutStorage, nil,
+			[]string{`spec.volumeClaimTemplates[name="data"] is a claim of 1Gi and cannot become absent`}, false},
+		{"a claim of somebody else, who asked for none", "what the intent does not set is not compared", setKey, withoutStorage, withoutStorage,
+			func(u *unstructured.Unstructured) {
+				set(u, []any{map[string]any{"metadata": map[string]any{"name": "logs"}}}, "spec", "volumeClaimTemplates")
+			}, nil, false},
+		{"management", "", setKey, nil, func(c *v1alpha1.CacheTemplate) {
+			c.Pod = &v1alpha1.PodSpec{Management: v1alpha1.PodManagementOrderedReady}
+		}, nil, []string{`spec.podManagementPolicy is "Parallel" and cannot become "OrderedReady"`}, false},
+		{"everything, made by somebody else", "in the order of paths", setKey, nil, nil, func(u *unstructured.Unstructured) {
+			set(u, "other", "spec", "serviceName")
+			set(u, "OrderedReady", "spec", "podManagementPolicy")
+			set(u, map[string]any{"matchLabels": map[string]any{"app": "x"}}, "spec", "selector")
+		}, []string{`spec.podManagementPolicy is "OrderedReady" and cannot become "Parallel"`,
+			`spec.selector is "app=x" and cannot become "app.kubernetes.io/instance=sessions,app.kubernetes.io/name=memcached"`,
+			`spec.serviceName is "other" and cannot become "sessions"`}, true},
+		{"an address where none shall be", "clients would not see the pods", headless, nil, nil,
+			func(u *unstructured.Unstructured) { set(u, "10.0.0.7", "spec", "clusterIP") },
+			[]string{`spec.clusterIP is "10.0.0.7" and cannot become "None"`}, false},
+		{"an address that was lost", "clients would not reach it", clientKey, nil, nil,
+			func(u *unstructured.Unstructured) { set(u, "None", "spec", "clusterIP") },
+			[]string{`spec.clusterIP is "None" and cannot become an address`}, false},
+		{"any address", "the API server chose it", clientKey, nil, nil,
+			func(u *unstructured.Unstructured) { set(u, "10.0.0.7", "spec", "clusterIP") }, nil, false},
+		{"a Service of another type", "types can change", clientKey, nil, nil, func(u *unstructured.Unstructured) { set(u, "NodePort", "spec", "type") }, nil, false},
+		{"an ExternalName", "from it, an address can change too", headless, nil, nil, func(u *unstructured.Unstructured) {
+			set(u, "ExternalName", "spec", "type")
+			unstructured.RemoveNestedField(u.Object, "spec", "clusterIP")
+		}, nil, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			live := heldBy(t, find(t, stored(t, c.before), c.key))
+			if c.live != nil {
+				c.live(live)
+			}
+			wish := find(t, stored(t, c.wish), c.key)
+			for kind, object := range map[string]metav1.Object{"as it is applied": live, "as a cache holds it": typed(t, live)} {
+				var got []string
+				barred := false
+				for _, s := range Immutable(wish.Intent, object) {
+					got = append(got, s.String())
+					barred = barred || s.Barred != ""
+				}
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("%s, %s (-want +got):\n%s", c.why, kind, diff)
+				}
+				if barred != c.barred {
+					t.Errorf("%s: barred from being recreated: %t", kind, barred)
+				}
+			}
+			// Once the rest is applied, nothing is left to do, and nothing ever drifts.
+			held, _ := hold(*wish, live)
+			all, err := drift.Wanted(typer, held.Intent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after := heldBy(t, &Desired{Child: held.Child, Wanted: all})
+			if again, _ := hold(*wish, after); !drift.Diff(again.Wanted, wish.Hash, after, nil).Clean() || !cmp.Equal(held.Intent, again.Intent) {
+				t.Error("a second apply would change something")
+			}
+			if left := Immutable(held.Intent, live); len(left) > 0 && c.key != clientKey {
+				t.Errorf("the API server would refuse what is applied: %v", left)
+			}
+		})
+	}
+}
+
+func TestWhatIsAppliedFitsTheClaimsThatThereAre(t *testing.T) {
+	with, without := find(t, stored(t, nil), setKey), find(t, stored(t, withoutStorage), setKey)
+	container := func(d Desired) map[string]any {
+		containers, _, _ := unstructured.NestedSlice(d.Intent.Object, "spec", "template", "spec", "containers")
+		return containers[0].(map[string]any)
+	}
+	held, _ := hold(*with, heldBy(t, without))
+	if _, mounted := container(held)["volumeMounts"]; mounted || strings.Contains(join(container(held)["args"]), "/data") || !strings.Contains(join(container(held)["args"]), "--extended=modern") {
+		t.Errorf("mounts %v and arguments %q: a pod without the volume would not start", container(held)["volumeMounts"], join(container(held)["args"]))
+	}
+	held, _ = hold(*without, heldBy(t, with))
+	if diff := cmp.Diff(container(*with)["volumeMounts"], container(held)["volumeMounts"]); diff != "" {
+		t.Errorf("the mount was lost while the claim is there (-want +got):\n%s", diff)
+	}
+	if !cmp.Equal(with.Intent, find(t, stored(t, nil), setKey).Intent) {
+		t.Error("the desired intent itself was changed")
+	}
+}
+
+func reasonOf(f *outcome.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return f.Reason
+}
+
+func join(list any) string {
+	text := ""
+	for _, e := range list.([]any) {
+		text += e.(string) + " "
+	}
+	return text
+}
+
+func TestWhatBecomesOfAStuckFieldIsTheUsersChoice(t *testing.T) {
+	bigger := func(c *v1alpha1.CacheTemplate) {
+		c.Storage.Size, c.Replicas = resource.MustParse("2Gi"), ptr.To[int32](5)
+	}
+	consent := v1alpha1.Policies{Recreate: v1alpha1.RecreateOrphanPods}
+	for _, c := range []struct {
+		name, why    string
+		before, wish func(*v1alpha1.CacheTemplate)
+		policies     v1alpha1.Policies
+		noted        bool
+		deleting     bool
+		verb         Verb
+		// held or a problem with a reason, which says something.
+		held, problem, says string
+	}{
+		{"without consent", "replicas are applied all the same", nil, bigger, v1alpha1.Policies{}, false, false, Update, v1alpha1.ReasonImmutableField, "", "spec.recreate: OrphanPods"},
+		{"with consent", "", nil, bigger, consent, false, false, Recreate, "", v1alpha1.ReasonRecreating, "around its running pods"},
+		{"with consent that was noted", "", nil, bigger, consent, true, false, Recreate, "", v1alpha1.ReasonRecreating, ""},
+		{"on its way out to be recreated", "its orphans wait for it", nil, bigger, consent, true, true, Wait, "", v1alpha1.ReasonRecreating, ""},
+		{"on its way out, the consent being taken back", "it is gone all the same", nil, bigger, v1alpha1.Policies{}, true, true, Wait, "", v1alpha1.ReasonRecreating, ""},
+		{"deleted by somebody else", "it was not our doing", nil, bigger, v1alpha1.Policies{}, false, true, Wait, "", v1alpha1.ReasonChildrenTerminating, ""},
+		{"put back before anything happened", "", nil, nil, consent, true, false, Keep, "", "", ""},
+		{"a claim that is new, with consent", "its pods could never be adopted", withoutStorage, nil, consent, false, false, Update, v1alpha1.ReasonImmutableField, "", "kubectl delete -n shop statefulset/sessions"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			live := heldBy(t, find(t, stored(t, c.before), setKey))
+			if c.deleting {
+				live.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(0, 0)})
+			}
+			e := entry(setKey, live)
+			e.Recreating = c.noted
+			o := Owner{Mark: owner.Mark, Inventory: []v1alpha1.InventoryEntry{e}, Policies: c.policies}
+			step := decide(*find(t, stored(t, c.wish), setKey), live, o, NewRecent())
+			if step.Verb != c.verb {
+				t.Errorf("%s: %s, want %s", c.why, step.Verb, c.verb)
+			}
+			if got := reasonOf(step.Held); got != c.held {
+				t.Errorf("held: %q, want %q", got, c.held)
+			}
+			if got := reasonOf(step.Problem); got != c.problem {
+				t.Errorf("problem: %q, want %q", got, c.problem)
+			}
+			said := ""
+			for _, f := range []*outcome.Failure{step.Held, step.Problem} {
+				if f != nil {
+					said += f.Error()
+				}
+			}
+			if !strings.Contains(said, c.says) {
+				t.Errorf("it says %q, which should hold %q", said, c.says)
+			}
+		})
+	}
+}
+
+// The inventory's note outlives the manager, so whoever finds the child gone knows
+// why.
+func TestAChildThatIsGoneToBeRecreatedIsNoDrift(t *testing.T) {
+	d := find(t, stored(t, nil), setKey)
+	e := v1alpha1.InventoryEntry{Group: "apps", Kind: "StatefulSet", Name: "sessions", UID: "old", Recreating: true}
+	step := decide(*d, nil, Owner{Mark: owner.Mark, Inventory: []v1alpha1.InventoryEntry{e}}, NewRecent())
+	if step.Verb != Create || step.Deleted {
+		t.Errorf("%s, deleted by somebody %t", step.Verb, step.Deleted)
+	}
+	live := heldBy(t, d)
+	for _, c := range []struct {
+		observed int64
+		noted    bool
+	}{{0, true}, {1, false}} {
+		set(live, c.observed, "status", "observedGeneration")
+		var report Report
+		step := decide(*d, live, Owner{Mark: owner.Mark, Inventory: []v1alpha1.InventoryEntry{e}}, NewRecent())
+		report.keep(&step, live)
+		if report.Inventory[0].Recreating != c.noted || report.Inventory[0].UID != live.GetUID() {
+			t.Errorf("seen by its controller at generation %d: noted %t", c.observed, report.Inventory[0].Recreating)
+		}
+	}
+}

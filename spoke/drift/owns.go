@@ -1,0 +1,11 @@
+package drift
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Owns says whether a field of the live object is ours.
+func Owns(live metav1.Object, path fieldpath.Path) bool {
+	return ownedBy(live.GetManagedFields()).Has(path)
+}
