@@ -60,9 +60,10 @@ func propagation(key Key) metav1.DeletionPropagation {
 const successorSuffix = "-new"
 
 func (a *Applier) checkSuccessor(ctx context.Context, step *Step) error {
-	successor := step.Intent.DeepCopy()
-	successor.SetName(step.Intent.GetName() + successorSuffix)
-	err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(successor), client.FieldOwner(v1alpha1.FieldManager), client.DryRunAll)
+	successor := Step{Desired: step.Desired, Verb: Create}
+	successor.Intent = step.Intent.DeepCopy()
+	successor.Intent.SetName(step.Intent.GetName() + successorSuffix)
+	_, err := a.send(ctx, &successor, []client.PatchOption{client.DryRunAll})
 	if f := outcome.Of(err, "recreate", step.Key().String()); f != nil && f.Reason == v1alpha1.ReasonQuotaExceeded {
 		// The successor takes its predecessor's place in the quota.
 		return nil

@@ -181,7 +181,7 @@ func (r *retries) next(key types.NamespacedName, generation int64, shown *outcom
 		f.count < patience && now.Sub(f.since) < patienceTime && wait < patienceTime &&
 		// That a child is being recreated is told before it begins.
 		shown.Reason != v1alpha1.ReasonRecreating
-	if shown.Class == v1alpha1.ClassInvalid {
+	if waitsForSpec(shown) {
 		// What is tried again is another child; this one waits for the spec.
 		told = attempt{}
 	}
@@ -223,12 +223,17 @@ func (p retryPlan) after(attempt int32) time.Duration {
 	return wait
 }
 
+// waitsForSpec: nothing but another spec, or an event of a child, makes it pass.
+func waitsForSpec(f *outcome.Failure) bool {
+	return f.Class == v1alpha1.ClassInvalid || f.Reason == v1alpha1.ReasonImmutableField
+}
+
 func planOf(failures []*outcome.Failure) retryPlan {
 	var plan retryPlan
 	for _, f := range failures {
 		var p pace
 		switch {
-		case f.Class == v1alpha1.ClassInvalid:
+		case waitsForSpec(f):
 			continue
 		case f.Class == v1alpha1.ClassConflict && f.RetryAfter > 0:
 			// The fight breaker knows.
