@@ -58,8 +58,8 @@ func find(t *testing.T, all []Desired, key Key) *Desired {
 	return nil
 }
 
-// held is a child as an API server would hold it: applied, with its defaults.
-func heldBy(t *testing.T, d *Desired) *unstructured.Unstructured {
+// storedBy is a child as an API server would hold it: applied, with its defaults.
+func storedBy(t *testing.T, d *Desired) *unstructured.Unstructured {
 	t.Helper()
 	u := applied(t, d)
 	claims, _, _ := unstructured.NestedSlice(u.Object, "spec", "volumeClaimTemplates")
@@ -142,7 +142,7 @@ func TestFieldsThatCannotChangeInPlaceAreNamedOneByOne(t *testing.T) {
 		}, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			live := heldBy(t, find(t, stored(t, c.before), c.key))
+			live := storedBy(t, find(t, stored(t, c.before), c.key))
 			if c.live != nil {
 				c.live(live)
 			}
@@ -167,7 +167,7 @@ func TestFieldsThatCannotChangeInPlaceAreNamedOneByOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			after := heldBy(t, &Desired{Child: held.Child, Wanted: all})
+			after := storedBy(t, &Desired{Child: held.Child, Wanted: all})
 			if again, _ := hold(*wish, after); !drift.Diff(again.Wanted, wish.Hash, after, nil).Clean() || !cmp.Equal(held.Intent, again.Intent) {
 				t.Error("a second apply would change something")
 			}
@@ -184,11 +184,11 @@ func TestWhatIsAppliedFitsTheClaimsThatThereAre(t *testing.T) {
 		containers, _, _ := unstructured.NestedSlice(d.Intent.Object, "spec", "template", "spec", "containers")
 		return containers[0].(map[string]any)
 	}
-	held, _ := hold(*with, heldBy(t, without))
+	held, _ := hold(*with, storedBy(t, without))
 	if _, mounted := container(held)["volumeMounts"]; mounted || strings.Contains(join(container(held)["args"]), "/data") || !strings.Contains(join(container(held)["args"]), "--extended=modern") {
 		t.Errorf("mounts %v and arguments %q: a pod without the volume would not start", container(held)["volumeMounts"], join(container(held)["args"]))
 	}
-	held, _ = hold(*without, heldBy(t, with))
+	held, _ = hold(*without, storedBy(t, with))
 	if diff := cmp.Diff(container(*with)["volumeMounts"], container(held)["volumeMounts"]); diff != "" {
 		t.Errorf("the mount was lost while the claim is there (-want +got):\n%s", diff)
 	}
@@ -237,7 +237,7 @@ func TestWhatBecomesOfAStuckFieldIsTheUsersChoice(t *testing.T) {
 		{"a claim that is new, with consent", "its pods could never be adopted", withoutStorage, nil, consent, false, false, Update, v1alpha1.ReasonImmutableField, "", "kubectl delete -n shop statefulset/sessions"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			live := heldBy(t, find(t, stored(t, c.before), setKey))
+			live := storedBy(t, find(t, stored(t, c.before), setKey))
 			if c.deleting {
 				live.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(0, 0)})
 			}
@@ -276,7 +276,7 @@ func TestAChildThatIsGoneToBeRecreatedIsNoDrift(t *testing.T) {
 	if step.Verb != Create || step.Deleted {
 		t.Errorf("%s, deleted by somebody %t", step.Verb, step.Deleted)
 	}
-	live := heldBy(t, d)
+	live := storedBy(t, d)
 	for _, c := range []struct {
 		observed int64
 		noted    bool
