@@ -20,11 +20,13 @@ func summarize(s *snapshot, r *result) v1alpha1.MemberCacheStatus {
 	status := old.DeepCopy()
 	status.Inventory = sorted(r.report.Inventory)
 	status.LastDrift = latestDrift(old.LastDrift, r.report.Changes)
-	if r.observation != nil {
-		status.Replicas, status.ReadyReplicas = r.observation.Replicas, r.observation.ReadyReplicas
-	}
 	status.OpenDrifts = openDrifts(old.OpenDrifts, s, r)
+	// While a failure may pass, state and counts both stay: what could not be looked at
+	// would count as no pods, of a cache that is called ready.
 	if !r.try.passing || old.State == "" {
+		if r.observation != nil {
+			status.Replicas, status.ReadyReplicas = r.observation.Replicas, r.observation.ReadyReplicas
+		}
 		judge(status, s, r)
 	}
 	driftedCondition(conditions{status: status, now: s.now}, status.OpenDrifts)

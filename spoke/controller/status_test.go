@@ -107,6 +107,22 @@ func TestAStatusSaysWhatTheReconcileFound(t *testing.T) {
 	}
 }
 
+// A StatefulSet that lost its label is absent in the cache, and with a look at the
+// API server that fails nothing is known of its pods.
+func TestAFailureThatMayPassLeavesTheCountsAsTheyAre(t *testing.T) {
+	mc := wasReady()
+	failed := &result{observation: &observe.Observation{State: v1alpha1.MemberProgressing},
+		failure: failure(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError), try: attempt{count: 1, passing: true}}
+	status := summarize(&snapshot{now: noon, cache: mc}, failed)
+	if diff := cmp.Diff(mc.Status, status); diff != "" {
+		t.Errorf("the status changed (-before +after):\n%s", diff)
+	}
+	failed.try.passing = false
+	if status = summarize(&snapshot{now: noon, cache: mc}, failed); status.State == v1alpha1.MemberReady || status.ReadyReplicas != 0 {
+		t.Errorf("a failure that lasts leaves %s with %d ready", status.State, status.ReadyReplicas)
+	}
+}
+
 func TestSinceIsWhenTheHubLostTheMember(t *testing.T) {
 	lost := metav1.NewTime(noon.Add(-time.Minute))
 	s := &snapshot{now: noon, cache: wasReady(), awayAt: &lost}

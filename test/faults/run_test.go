@@ -254,7 +254,7 @@ const grace = time.Second
 
 // judge is told every version of the CacheCluster and checks that what it says is true.
 func (r *run) judge(cc *v1alpha1.CacheCluster, at time.Time) {
-	if ready(cc) != nil {
+	if ready(cc) != nil || r.scenario.differs {
 		return
 	}
 	wanted := r.known.wanted(r.sighting.life(cc), cc.Generation)

@@ -33,6 +33,8 @@ type scenario struct {
 	done func(r *run, cc *v1alpha1.CacheCluster) error
 	// ends: afterwards there is no CacheCluster.
 	ends bool
+	// differs: the policy lets children differ from what is asked for.
+	differs bool
 }
 
 func scenarios() []scenario {
@@ -64,6 +66,9 @@ func scenarios() []scenario {
 		{name: "lose-statefulset", setup: placed(one, two), done: repaired(one), act: removed(one, set)},
 		{name: "lose-service", setup: placed(one, two), done: repaired(one), act: removed(one, service)},
 		{name: "lose-budget", setup: placed(one, two), done: repaired(one), act: removed(one, budget)},
+		{name: "drift-reported", setup: placedWith(reportOnly, one, two), differs: true, done: reported(one), act: edited(one, set, func(o client.Object) {
+			o.(*appsv1.StatefulSet).Spec.Replicas = ptr.To[int32](3)
+		})},
 		{name: "place-more", setup: placed(one, two), act: changed(func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.Clusters = []string{one, two, three} })},
 		{name: "place-less", setup: placed(one, two), done: left(two), act: changed(func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.Clusters = []string{one} })},
 		{name: "place-elsewhere", setup: placed(one, two), done: left(two), act: changed(func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.Clusters = []string{one, three} })},
@@ -80,17 +85,29 @@ func scenarios() []scenario {
 // errFinal is not tried again.
 var errFinal = errors.New("final")
 
-// placed creates the CacheCluster. A namesake that is being deleted is waited for.
+// placed creates the CacheCluster.
 func placed(members ...string) func(*run) error {
+	return placedWith(func(*v1alpha1.CacheCluster) {}, members...)
+}
+
+func reportOnly(cc *v1alpha1.CacheCluster) {
+	cc.Spec.Policies.Drift = &v1alpha1.DriftPolicy{Policy: v1alpha1.DriftReport}
+}
+
+// placedWith creates the CacheCluster with a change. A namesake that is being
+// deleted is waited for.
+func placedWith(how func(*v1alpha1.CacheCluster), members ...string) func(*run) error {
 	return func(r *run) error {
 		return r.until("create the CacheCluster", 20*time.Millisecond, func(ctx context.Context) error {
-			err := r.hub.Client.Create(ctx, &v1alpha1.CacheCluster{
+			cc := &v1alpha1.CacheCluster{
 				ObjectMeta: r.at(),
 				Spec: v1alpha1.CacheClusterSpec{
 					CacheTemplate: v1alpha1.CacheTemplate{Replicas: ptr.To[int32](2), Memory: ptr.To(resource.MustParse("64Mi"))},
 					Placement:     v1alpha1.Placement{Clusters: members},
 				},
-			})
+			}
+			how(cc)
+			err := r.hub.Client.Create(ctx, cc)
 			if err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("%w: %w", errFinal, err)
 			}
@@ -143,6 +160,16 @@ func repaired(member string) func(*run, *v1alpha1.CacheCluster) error {
 		}
 		if !changed {
 			return fmt.Errorf("the drift in %s was not seen", member)
+		}
+		return nil
+	}
+}
+
+// reported: the status says that a child in the member differs.
+func reported(member string) func(*run, *v1alpha1.CacheCluster) error {
+	return func(_ *run, cc *v1alpha1.CacheCluster) error {
+		if entry := entryOf(cc, member); entry == nil || len(entry.OpenDrifts) == 0 {
+			return fmt.Errorf("the drift in %s is not reported", member)
 		}
 		return nil
 	}

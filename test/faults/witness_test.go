@@ -100,7 +100,7 @@ func newWitness(ctx context.Context, f *fleet) (*witness, error) {
 		}
 		return nil
 	}
-	if err := watch(f.hub, hubKinds[:1], w.seeCache); err != nil {
+	if err := watch(f.hub, hubKinds, w.seeHub); err != nil {
 		return nil, err
 	}
 	for name, s := range f.members {
@@ -145,6 +145,24 @@ func (w *witness) seeChild(member string, u *unstructured.Unstructured, deleted 
 	}
 	key := u.GetKind() + "/" + u.GetName()
 	s.children[member][key] = append(s.children[member][key], seen{at, u.GetResourceVersion(), text, ready, deleted})
+}
+
+func (w *witness) seeHub(u *unstructured.Unstructured, deleted bool) {
+	if u.GetKind() == "CacheCluster" {
+		w.seeCache(u, deleted)
+		return
+	}
+	s := w.of(u)
+	mc := &v1alpha1.MemberCache{}
+	if s == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, mc) != nil {
+		return
+	}
+	at := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := mc.Status.Outcome
+	s.told = append(s.told, telling{At: at, Ready: mc.Name, Text: fmt.Sprintf("generation %d observed %d %s/%s %s attempt %d, %d in the inventory, %d of %d ready, %s",
+		mc.Generation, mc.Status.ObservedGeneration, mc.Status.State, o.Reason, o.Class, o.Attempt, len(mc.Status.Inventory), mc.Status.ReadyReplicas, mc.Status.Replicas, o.Message)})
 }
 
 func (w *witness) seeCache(u *unstructured.Unstructured, deleted bool) {
