@@ -57,7 +57,9 @@ func (f *fleet) prepare(ctx context.Context, s *scenario, known *knowledge) (*ru
 	r := &run{fleet: f, scenario: s, known: known, namespace: f.space(), before: map[string]map[string]string{}}
 	r.ctx, r.cancel = context.WithTimeout(ctx, limit)
 	r.trace, r.sighting = f.board.Open(r.namespace), f.witness.open(r.namespace)
-	if err := f.hub.Client.Create(r.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}}); err != nil {
+	if err := r.until("create the namespace", 20*time.Millisecond, func(ctx context.Context) error {
+		return client.IgnoreAlreadyExists(f.hub.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}}))
+	}); err != nil {
 		return r, err
 	}
 	if s.setup != nil {

@@ -85,6 +85,14 @@ func scenarios() []scenario {
 // errFinal is not tried again.
 var errFinal = errors.New("final")
 
+// final marks an error that trying again does not help; a busy machine's do pass.
+func final(err error) error {
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
+		return fmt.Errorf("%w: %w", errFinal, err)
+	}
+	return err
+}
+
 // placed creates the CacheCluster.
 func placed(members ...string) func(*run) error {
 	return placedWith(func(*v1alpha1.CacheCluster) {}, members...)
@@ -108,10 +116,7 @@ func placedWith(how func(*v1alpha1.CacheCluster), members ...string) func(*run) 
 			}
 			how(cc)
 			err := r.hub.Client.Create(ctx, cc)
-			if err != nil && !apierrors.IsAlreadyExists(err) {
-				return fmt.Errorf("%w: %w", errFinal, err)
-			}
-			return err
+			return final(err)
 		})
 	}
 }
@@ -137,12 +142,16 @@ func edited(member string, what func(*run) client.Object, how func(client.Object
 // removed deletes a child.
 func removed(member string, what func(*run) client.Object) func(*run) error {
 	return func(r *run) error {
-		return r.members[member].Client.Delete(r.ctx, what(r), client.PropagationPolicy(metav1.DeletePropagationBackground))
+		return r.until("delete the child", 20*time.Millisecond, func(ctx context.Context) error {
+			return client.IgnoreNotFound(r.members[member].Client.Delete(ctx, what(r), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+		})
 	}
 }
 
 func deleted(r *run) error {
-	return r.hub.Client.Delete(r.ctx, &v1alpha1.CacheCluster{ObjectMeta: r.at()})
+	return r.until("delete the CacheCluster", 20*time.Millisecond, func(ctx context.Context) error {
+		return client.IgnoreNotFound(r.hub.Client.Delete(ctx, &v1alpha1.CacheCluster{ObjectMeta: r.at()}))
+	})
 }
 
 // repaired: the children in the member are again what they were, after one was not.
@@ -222,9 +231,6 @@ func (r *run) patch(server string, object client.Object, manager string, how fun
 		}
 		how()
 		err := c.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(manager))
-		if err != nil && !apierrors.IsConflict(err) {
-			return fmt.Errorf("%w: %w", errFinal, err)
-		}
-		return err
+		return final(err)
 	})
 }
