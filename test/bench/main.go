@@ -93,7 +93,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	f.report = report{Members: len(f.members()), Caches: o.caches, UpS: up.Seconds(), PerOperation: map[string]operation{}}
+	f.report = report{Members: len(f.members()), Caches: o.caches, Trials: o.trials, UpS: up.Seconds(), PerOperation: map[string]operation{}}
 	if err := f.observe(ctx); err != nil {
 		return err
 	}

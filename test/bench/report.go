@@ -21,6 +21,7 @@ type report struct {
 	Writes         writes  `json:"writes"`
 	Manager        usage   `json:"manager"`
 
+	Trials          int                  `json:"trials"`
 	UpS             float64              `json:"upS,omitempty"`
 	Ratios          *ratios              `json:"ratios,omitempty"`
 	ChildrenPresent *latency             `json:"childrenPresent,omitempty"`
@@ -77,8 +78,6 @@ type restart struct {
 	StartS     float64 `json:"startS"`
 	QuietS     float64 `json:"quietAfterS"`
 	BackAtWork float64 `json:"backAtWorkS"`
-	Idle       counts  `json:"idleWrites,omitempty"`
-	Written    counts  `json:"writes,omitempty"`
 }
 
 type hung struct {

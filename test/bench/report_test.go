@@ -40,6 +40,7 @@ func TestTheReportHasTheKeysThatAreAlwaysThere(t *testing.T) {
 
 func TestTheTableSaysWhatMissedItsGoal(t *testing.T) {
 	r := report{Members: 3, Caches: 50, Ratios: &ratios{DriftP50: 1.31, DriftP90: 1.8}, PerOperation: map[string]operation{
+		"idle":   {},
 		"repair": {Hub: counts{"PATCH membercaches/status": 1, "PATCH cacheclusters/status": 1.25}},
 	}}
 	var out bytes.Buffer

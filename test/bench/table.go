@@ -19,39 +19,38 @@ type figure struct {
 
 const noGoal = -1
 
-func (r *report) figures() []figure {
-	all := []figure{
-		{"drift seen to repair seen, p50", r.DriftRepair.P50, "ms", noGoal},
-		{"drift seen to repair seen, p90", r.DriftRepair.P90, "ms", noGoal},
-		{"drift seen to repair seen, p99", r.DriftRepair.P99, "ms", noGoal},
-		{"the floor of the same run, p50", r.Floor.P50, "ms", noGoal},
-		{"the floor of the same run, p90", r.Floor.P90, "ms", noGoal},
-	}
+func (r *report) figures() (all []figure) {
 	add := func(name string, value float64, unit string, goal float64) {
 		all = append(all, figure{name, value, unit, goal})
 	}
 	if v := r.Ratios; v != nil {
+		add("drift seen to repair seen, p50", r.DriftRepair.P50, "ms", noGoal)
+		add("drift seen to repair seen, p90", r.DriftRepair.P90, "ms", noGoal)
+		add("drift seen to repair seen, p99", r.DriftRepair.P99, "ms", noGoal)
+		add("the floor of the same run, p50", r.Floor.P50, "ms", noGoal)
+		add("the floor of the same run, p90", r.Floor.P90, "ms", noGoal)
+		add("the floor of the same run, p99", r.Floor.P99, "ms", noGoal)
 		add("repair to floor, p50", v.DriftP50, "x", 1.3)
 		add("repair to floor, p90", v.DriftP90, "x", 1.8)
+		add("hub writes per repair", r.Writes.HubPerRepair, "", 2)
+		add("member writes per repair", r.Writes.MemberPerRepair, "", 1)
 	}
-	add("create to StatefulSet in all members, p50", r.ApplyToPresent.P50, "ms", 60)
 	if v := r.ChildrenPresent; v != nil {
+		add("create to StatefulSet in all members, p50", r.ApplyToPresent.P50, "ms", 60)
 		add("create to every child in all members, p50", v.P50, "ms", noGoal)
-	}
-	add("create to Ready on the hub, p50", r.ApplyToReady.P50, "ms", noGoal)
-	if v := r.StatusLag; v != nil {
-		add("members ready to hub says so, p50", v.P50, "ms", 50)
+		add("create to Ready on the hub, p50", r.ApplyToReady.P50, "ms", noGoal)
+		add("members ready to hub says so, p50", r.StatusLag.P50, "ms", 50)
+		add("hub writes per create", r.Writes.HubPerCreate, "", 12)
 	}
 	if v := r.CreateAll; v != nil {
 		add(fmt.Sprintf("%d created at once, all present, p50", r.Caches), v.PresentP50/1000, "s", 2.5)
 		add(fmt.Sprintf("%d created at once, all present, last", r.Caches), v.Present/1000, "s", 5)
 		add(fmt.Sprintf("%d created at once, all Ready, last", r.Caches), v.Ready/1000, "s", noGoal)
+		add("hub writes per create, all at once", r.Writes.HubPerCreateAll, "", 12)
 	}
-	add("hub writes per create", r.Writes.HubPerCreate, "", 12)
-	add("hub writes per create, all at once", r.Writes.HubPerCreateAll, "", 12)
-	add("hub writes per repair", r.Writes.HubPerRepair, "", 2)
-	add("member writes per repair", r.Writes.MemberPerRepair, "", 1)
-	add("writes when idle", r.Writes.Idle, "", 0)
+	if _, measured := r.PerOperation["idle"]; measured {
+		add("writes when idle", r.Writes.Idle, "", 0)
+	}
 	if v := r.Restart; v != nil {
 		add("writes after a restart", r.Writes.AfterRestart, "", 0)
 		add("SIGTERM to the last write", v.QuietS, "s", 3)
@@ -63,15 +62,17 @@ func (r *report) figures() []figure {
 		add("member hangs to Unknown on the hub", v.LossReportedS, "s", 15)
 		add("member back to pending work landed", v.LandedS, "s", 5)
 	}
-	add("memory of the manager", float64(r.Manager.RSSBytes)/1e6, "MB", 80)
-	add("memory of the manager at its peak", float64(r.Manager.RSSPeakBytes)/1e6, "MB", noGoal)
+	if r.Manager.RSSBytes > 0 {
+		add("memory of the manager", float64(r.Manager.RSSBytes)/1e6, "MB", 80)
+		add("memory of the manager at its peak", float64(r.Manager.RSSPeakBytes)/1e6, "MB", noGoal)
+	}
 	add("CPU time of the manager, whole run", r.Manager.CPUSeconds, "s", noGoal)
 	return all
 }
 
 // print gives the figures beside the goals, and what each operation was made of.
 func (r *report) print(w io.Writer) {
-	fmt.Fprintf(w, "%d members, %d CacheClusters, %d trials\n", r.Members, r.Caches, r.DriftRepair.Trials)
+	fmt.Fprintf(w, "%d members, %d CacheClusters, %d trials\n", r.Members, r.Caches, r.Trials)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "MEASURE\tFIGURE\tGOAL\t")
 	for _, f := range r.figures() {

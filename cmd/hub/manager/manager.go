@@ -73,6 +73,10 @@ func New(hubConfig *rest.Config, o Options) (mcmanager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	lock, err := lease(hubConfig, o)
+	if err != nil {
+		return nil, err
+	}
 	here := map[string]cache.Config{o.Inventory: {}}
 	var mgr mcmanager.Manager
 	members := inventory.New(inventory.Options{
@@ -90,14 +94,14 @@ func New(hubConfig *rest.Config, o Options) (mcmanager.Manager, error) {
 			&corev1.Secret{}:                   {Namespaces: here, Label: labels.NewSelector().Add(*credentials)},
 			&clusterinventory.ClusterProfile{}: {Namespaces: here},
 		}},
-		Metrics:                       metricsserver.Options{BindAddress: o.Metrics},
-		HealthProbeBindAddress:        o.Probes,
-		LeaderElection:                o.Elect,
-		LeaderElectionID:              "hub.cache.reconcile-lab.io",
-		LeaderElectionNamespace:       o.ElectionNamespace,
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       ptr.To(o.Shutdown),
-		Controller:                    config.Controller{SkipNameValidation: ptr.To(o.SharedProcess)},
+		Metrics:                             metricsserver.Options{BindAddress: o.Metrics},
+		HealthProbeBindAddress:              o.Probes,
+		LeaderElection:                      o.Elect,
+		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel:       true,
+		RenewDeadline:                       ptr.To(renewDeadline),
+		GracefulShutdownTimeout:             ptr.To(o.Shutdown),
+		Controller:                          config.Controller{SkipNameValidation: ptr.To(o.SharedProcess)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)
