@@ -84,9 +84,9 @@ func message(member string, left []child) string {
 		remove = append(remove, fmt.Sprintf("kubectl delete -n %s %s", ns, list))
 		release = append(release, fmt.Sprintf("kubectl label -n %s %s %s-", ns, list, v1alpha1.LabelCacheCluster))
 	}
-	return fmt.Sprintf("%s with the label %s in %s belong to no MemberCache of this hub, which does not look after them: %s%s. "+
+	return fmt.Sprintf("%s with the label %s in %s belong to no MemberCache that this hub has for %s, so it does not look after them: %s%s. "+
 		"They were left behind, or another hub made them. If no other hub does, remove them there: %s; or keep them and take the label off: %s",
-		count(len(left)), v1alpha1.LabelCacheCluster, member, strings.Join(names, ", "), more, strings.Join(remove, "; "), strings.Join(release, "; "))
+		count(len(left)), v1alpha1.LabelCacheCluster, member, member, strings.Join(names, ", "), more, strings.Join(remove, "; "), strings.Join(release, "; "))
 }
 
 func count(n int) string {

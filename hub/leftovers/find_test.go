@@ -48,7 +48,7 @@ func TestTheMessageNamesWhatIsLeftAndHowToBeRidOfIt(t *testing.T) {
 	left := unowned([]child{
 		{kind: "StatefulSet", namespace: "shop", name: "sessions"}, {kind: "Service", namespace: "shop", name: "sessions"}, {kind: "Service", namespace: "stock", name: "carts"},
 	}, owned{})
-	want := "3 objects with the label cache.reconcile-lab.io/cachecluster in eu-1 belong to no MemberCache of this hub, which does not look after them: " +
+	want := "3 objects with the label cache.reconcile-lab.io/cachecluster in eu-1 belong to no MemberCache that this hub has for eu-1, so it does not look after them: " +
 		"shop/Service/sessions, shop/StatefulSet/sessions, stock/Service/carts. They were left behind, or another hub made them. If no other hub does, remove them there: " +
 		"kubectl delete -n shop service/sessions statefulset/sessions; kubectl delete -n stock service/carts; or keep them and take the label off: " +
 		"kubectl label -n shop service/sessions statefulset/sessions cache.reconcile-lab.io/cachecluster-; kubectl label -n stock service/carts cache.reconcile-lab.io/cachecluster-"
