@@ -92,6 +92,12 @@ func TestAMemberThatJoinsAndLeavesFiftyTimesLeavesNothingInTheHubsProcess(t *tes
 	guest := startAPIServer(t)
 	issueTokens(t, guest)
 	ns := namespace(t, "churn")
+	t.Cleanup(func() {
+		// The cache could not go otherwise.
+		if err := hole.Forward(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
 	cc := cache(ns, "guest", "abyss")
 	cc.Spec.Placement.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"guest": "yes"}}
 	create(t, cc)

@@ -1,0 +1,93 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/cmd/hub/manager"
+)
+
+// severed is a way to the hub that can be cut while the member stays in reach.
+type severed struct {
+	next http.RoundTripper
+	cut  *atomic.Bool
+}
+
+func (s severed) RoundTrip(r *http.Request) (*http.Response, error) {
+	if s.cut.Load() {
+		return nil, errors.New("the way to the hub is cut")
+	}
+	return s.next.RoundTrip(r)
+}
+
+// Not parallel: it replaces the manager.
+func TestALeaderThatLosesItsLeaseAbruptlyIsReplacedWithoutHarm(t *testing.T) {
+	ns := namespace(t, "leaders")
+	kept := create(t, cache(ns, "kept", one, two))
+	isReady(t, kept)
+	if err := lab.stopManagerAndWait(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := lab.startManager(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+
+	elected := func(cut *atomic.Bool) (stop func(), done chan error) {
+		config := rest.CopyConfig(lab.hub.Config)
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return severed{next, cut} })
+		mgr, err := manager.New(config, manager.Options{Metrics: "0", Probes: "0", Inventory: v1alpha1.InventoryNamespace, Shutdown: 20 * time.Second,
+			SharedProcess: true, Elect: true, ElectionNamespace: v1alpha1.InventoryNamespace})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done = make(chan error, 1)
+		go func() { done <- mgr.Start(ctx) }()
+		return cancel, done
+	}
+	var cutFirst, cutSecond atomic.Bool
+	stopFirst, first := elected(&cutFirst)
+	defer stopFirst()
+	change(t, kept, func(cc *v1alpha1.CacheCluster) { cc.Spec.Version = "1.6.30" })
+	becomes(t, kept, "is ready by the first leader", func(cc *v1alpha1.CacheCluster) error {
+		return has(cc, v1alpha1.ConditionReady, "True", v1alpha1.ReasonAllMembersReady)
+	})
+	before := uidsOf(t, ns, "kept", one, two)
+	stopSecond, second := elected(&cutSecond)
+
+	cutFirst.Store(true)
+	change(t, kept, func(cc *v1alpha1.CacheCluster) { cc.Spec.Version = "1.6.31" })
+	becomes(t, kept, "is ready by the second leader", func(cc *v1alpha1.CacheCluster) error {
+		return has(cc, v1alpha1.ConditionReady, "True", v1alpha1.ReasonAllMembersReady)
+	})
+	select {
+	case err := <-first:
+		if err == nil {
+			t.Error("the leader that lost its lease should say so")
+		}
+	case <-time.After(patience):
+		t.Error("the leader that lost its lease works on")
+	}
+	if diff := cmp.Diff(before, uidsOf(t, ns, "kept", one, two)); diff != "" {
+		t.Errorf("something was made anew (-before +after):\n%s", diff)
+	}
+	if err := lab.hub.Client.Delete(t.Context(), kept); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, one, ns, "kept")
+	gone(t, two, ns, "kept")
+	stopSecond()
+	if err := <-second; err != nil {
+		t.Errorf("the second manager: %v", err)
+	}
+}
