@@ -59,10 +59,10 @@ func (p patient) RoundTrip(request *http.Request) (*http.Response, error) {
 // retryAfter reads both forms of the header.
 func retryAfter(header string, now time.Time) (seconds int32, asked bool) {
 	if n, err := strconv.ParseUint(header, 10, 31); err == nil {
-		return int32(n), true //nolint:gosec // 31 bits
+		return int32(n), true
 	}
 	if at, err := http.ParseTime(header); err == nil {
-		return int32(min(max(0, at.Sub(now)), 24*time.Hour) / time.Second), true //nolint:gosec // a day
+		return int32(min(max(0, at.Sub(now)), 24*time.Hour) / time.Second), true
 	}
 	return 0, false
 }

@@ -75,7 +75,7 @@ func TestAStatusSaysWhatTheReconcileFound(t *testing.T) {
 			}
 			before := mc.DeepCopy()
 			s := &snapshot{now: noon, cache: mc}
-			c.result.try = attempt{count: int32(c.attempts), passing: c.attempts > 0 && c.attempts < patience} //nolint:gosec // a handful
+			c.result.try = attempt{count: int32(c.attempts), passing: c.attempts > 0 && c.attempts < patience}
 			got := summarize(s, &c.result)
 			if got.State != c.state || got.Reason != c.reason || got.Revision != c.revision || got.ObservedGeneration != c.observed {
 				t.Errorf("%s: %s (%s), revision %s, generation %d; want %s (%s), %s, %d", c.why, got.State, got.Reason, got.Revision, got.ObservedGeneration, c.state, c.reason, c.revision, c.observed)

@@ -140,7 +140,7 @@ func TestEveryHTTPCodeHasItsClass(t *testing.T) {
 		default:
 			class = v1alpha1.ClassTransient
 		}
-		bare := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Message: "m"}} //nolint:gosec // codes are small
+		bare := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Message: "m"}}
 		page := apierrors.NewGenericServerResponse(code, "PATCH", sets, "sessions", "a page", 0, true)
 		for _, err := range []error{bare, page} {
 			if f := Of(err, "apply", "x"); f.Class != class {

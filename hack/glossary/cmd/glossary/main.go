@@ -30,5 +30,5 @@ func run(args []string) error {
 	if after == string(before) {
 		return nil
 	}
-	return os.WriteFile(args[0], []byte(after), 0o644) //nolint:gosec // a document
+	return os.WriteFile(args[0], []byte(after), 0o644)
 }
