@@ -64,7 +64,3 @@ func Scheme() *runtime.Scheme {
 	}
 	return scheme
 }
-
-// StopEtcd ends the API server's etcd for good: what the API server can still answer
-// are errors.
-func (s *Server) StopEtcd() error { return s.environment.ControlPlane.Etcd.Stop() }
