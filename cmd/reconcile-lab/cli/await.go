@@ -29,13 +29,7 @@ func (a *app) await(ctx context.Context, h *hub, all []*applied) error {
 	}
 	b := newBoard(progress)
 	defer b.clear()
-	lost := make(chan error, 1)
-	sightings, err := h.watch(ctx, namespace, func(err error) {
-		select {
-		case lost <- err:
-		default:
-		}
-	})
+	sightings, lost, err := h.watch(ctx, namespace)
 	if err != nil {
 		return err
 	}

@@ -189,7 +189,7 @@ func TestBoard(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
-	t.Run("redraws on a terminal and leaves nothing behind", func(t *testing.T) {
+	t.Run("redraws on a terminal what is new and leaves nothing behind", func(t *testing.T) {
 		var out bytes.Buffer
 		b := newBoard(&out)
 		b.size = func() (int, int) { return 10, 24 }
@@ -197,7 +197,7 @@ func TestBoard(t *testing.T) {
 			b.update(s)
 		}
 		b.clear()
-		want := "a: Progr…\nb: Progr…\n\x1b[2A\x1b[Ja: Progr…\nb: Ready\n\x1b[2A\x1b[J"
+		want := "a: Progr…\nb: Progr…\n\x1b[1A\rb: Ready\x1b[K\x1b[1B\r\x1b[2A\x1b[J"
 		if got := out.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

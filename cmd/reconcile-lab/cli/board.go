@@ -15,7 +15,7 @@ type board struct {
 	// size of the terminal; nil if w is none.
 	size  func() (width, height int)
 	shown map[string]string
-	drawn int // lines on the terminal now
+	drawn []string // rows on the terminal now
 }
 
 // boardLine is the present state of one thing.
@@ -46,24 +46,37 @@ func (b *board) update(lines []boardLine) {
 		return
 	}
 	width, height := b.size()
-	b.clear()
+	rows := make([]string, 0, len(lines))
 	for i, l := range lines {
 		// A board taller than the terminal would scroll and could not be redrawn.
 		if i == height-2 && len(lines) > height-1 {
-			fmt.Fprintf(b.w, "… and %d more\n", len(lines)-i)
-			b.drawn++
+			rows = append(rows, fmt.Sprintf("… and %d more", len(lines)-i))
 			break
 		}
-		fmt.Fprintln(b.w, truncate(l.text, width-1))
-		b.drawn++
+		rows = append(rows, truncate(l.text, width-1))
 	}
+	if len(rows) != len(b.drawn) {
+		b.clear()
+		for _, row := range rows {
+			fmt.Fprintln(b.w, row)
+		}
+		b.drawn = rows
+		return
+	}
+	// In place, and only what is new: redrawing all of it flickers.
+	for i, row := range rows {
+		if up := len(rows) - i; row != b.drawn[i] {
+			fmt.Fprintf(b.w, "\x1b[%dA\r%s\x1b[K\x1b[%dB\r", up, row, up)
+		}
+	}
+	b.drawn = rows
 }
 
 // clear removes what is drawn, so that plain lines can follow.
 func (b *board) clear() {
-	if b.drawn > 0 {
-		fmt.Fprintf(b.w, "\x1b[%dA\x1b[J", b.drawn)
-		b.drawn = 0
+	if len(b.drawn) > 0 {
+		fmt.Fprintf(b.w, "\x1b[%dA\x1b[J", len(b.drawn))
+		b.drawn = nil
 	}
 }
 

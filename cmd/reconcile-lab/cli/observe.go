@@ -75,13 +75,7 @@ func (a *app) observe(ctx context.Context, names []string, f observeFlags) error
 func (a *app) follow(ctx context.Context, h *hub, namespace string, t *tracker, wanted func(*v1alpha1.CacheCluster) bool) error {
 	limited, cancel := a.deadline(ctx, 0)
 	defer cancel()
-	lost := make(chan error, 1)
-	sightings, err := h.watch(limited, namespace, func(err error) {
-		select {
-		case lost <- err:
-		default:
-		}
-	})
+	sightings, lost, err := h.watch(limited, namespace)
 	if err != nil {
 		return err
 	}

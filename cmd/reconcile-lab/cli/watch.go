@@ -23,9 +23,11 @@ type sighting struct {
 }
 
 // watch delivers every change of the CacheClusters in a namespace ("" is all),
-// the present state first, until ctx ends. A lost connection is told to onLost
-// and made again; what happened in between arrives as one change.
-func (h *hub) watch(ctx context.Context, namespace string, onLost func(error)) (<-chan sighting, error) {
+// the present state first, until ctx ends. A lost connection is told, unless an
+// earlier loss was not heard yet, and made again; what happened in between arrives as
+// one change.
+func (h *hub) watch(ctx context.Context, namespace string) (sightings <-chan sighting, lost <-chan error, err error) {
+	losses := make(chan error, 1)
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			l := &v1alpha1.CacheClusterList{}
@@ -36,15 +38,19 @@ func (h *hub) watch(ctx context.Context, namespace string, onLost func(error)) (
 		},
 	}
 	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, h.WithWatch), &v1alpha1.CacheCluster{}, 0, nil)
-	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+	err = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		// A watch ends now and then by the API server's choice.
 		ordinary := errors.Is(err, io.EOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
-		if !ordinary && ctx.Err() == nil {
-			onLost(err)
+		if ordinary || ctx.Err() != nil {
+			return
+		}
+		select {
+		case losses <- err:
+		default:
 		}
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	out := make(chan sighting)
 	deliver := func(obj any, deleted bool) {
@@ -66,10 +72,10 @@ func (h *hub) watch(ctx context.Context, namespace string, onLost func(error)) (
 		DeleteFunc: func(obj any) { deliver(obj, true) },
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	go informer.RunWithContext(ctx)
-	return out, nil
+	return out, losses, nil
 }
 
 // isNoKind says that the cluster does not know the kind that was asked for.

@@ -55,6 +55,16 @@ func merge(configs map[string][]byte) ([]byte, error) {
 	return clientcmd.Write(*merged)
 }
 
+// RefreshKubeconfig makes the merged file say where the clusters are now: one that was
+// started again may have changed its port.
+func (l *Lab) RefreshKubeconfig(ctx context.Context, p Provider) error {
+	s, err := l.Load()
+	if err != nil {
+		return err
+	}
+	return l.writeKubeconfig(ctx, p, append([]string{Hub}, s.Members...))
+}
+
 // writeKubeconfig writes the merged file.
 func (l *Lab) writeKubeconfig(ctx context.Context, p Provider, clusters []string) error {
 	configs := map[string][]byte{}

@@ -241,6 +241,24 @@ func TestWhatAnInterruptedUpMadeIsRecordedListedAndRemoved(t *testing.T) {
 	}
 }
 
+func TestALabThatIsNotMadeCompletelyDoesNotTakeTheOthersPlace(t *testing.T) {
+	root(t)
+	other := open(t, "b")
+	if err := os.MkdirAll(other.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.makeCurrent(); err != nil {
+		t.Fatal(err)
+	}
+	p := &memory{clusters: map[string]bool{}, refuse: map[string]error{"hub": context.Canceled}}
+	if err := Up(t.Context(), open(t, "a"), p, Options{Members: 1, Report: silent}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
+	}
+	if current, err := Current(); err != nil || current != "b" {
+		t.Errorf("current is %q, %v", current, err)
+	}
+}
+
 func TestClustersAreListedInTheOrderOfTheirNumbers(t *testing.T) {
 	root(t)
 	p := &memory{clusters: map[string]bool{"member-10": true, "member-9": true, "hub": true, "member-1": false}}

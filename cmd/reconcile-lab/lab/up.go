@@ -69,7 +69,7 @@ func Up(ctx context.Context, l *Lab, p Provider, o Options) error {
 	}
 	state.Provider, state.Members = p.Name(), wanted[1:]
 	// Recorded first, so that Down finds what an interrupted Up leaves.
-	if err := errors.Join(l.save(state), l.makeCurrent()); err != nil {
+	if err := l.save(state); err != nil {
 		return err
 	}
 
@@ -87,7 +87,7 @@ func Up(ctx context.Context, l *Lab, p Provider, o Options) error {
 		return err
 	}
 	if !o.Manager {
-		return errors.Join(l.stopManager(ctx, &state), l.save(state))
+		return errors.Join(l.stopManager(ctx, &state), l.save(state), l.makeCurrent())
 	}
 	server, err := podServer(ctx, p, Hub)
 	if err != nil {
@@ -100,7 +100,8 @@ func Up(ctx context.Context, l *Lab, p Provider, o Options) error {
 		return err
 	}
 	o.Report("", Done)
-	return nil
+	// Only now: a half-made one must not take the place of one that works.
+	return l.makeCurrent()
 }
 
 // check finds what would fail later, before anything is made, and returns the

@@ -72,6 +72,9 @@ func create(ctx context.Context, cluster string, f files, report lab.Report) err
 	}); err != nil {
 		return err
 	}
+	if err := start.releaseNodes(ctx, c); err != nil {
+		return err
+	}
 	if err := start.programs(ctx, controllerManager, scheduler, kwok); err != nil {
 		return err
 	}

@@ -3,6 +3,9 @@ package embedded
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab/process"
 )
@@ -14,7 +17,16 @@ func (p *provider) Stop(ctx context.Context, cluster string) error {
 	if err := process.Stop(ctx, 0, f.dir, apiServer); err != nil {
 		return fmt.Errorf("stop the API server of %s: %w", cluster, err)
 	}
-	return nil
+	chosen, made, err := loadPorts(f)
+	if err != nil || !made {
+		return err
+	}
+	// The kernel closes what a process had open after it has taken it off the list;
+	// a Create just then would take the port for somebody else's and change it.
+	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		_, taken := chosen.taken(apiServer)
+		return !taken, nil
+	})
 }
 
 // Freeze stops the API server with SIGSTOP: its connections stay open.

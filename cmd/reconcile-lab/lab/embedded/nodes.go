@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab/process"
 )
 
 // nodeCount nodes in as many zones make spreading and anti-affinity mean something.
@@ -69,4 +71,18 @@ func nodesReady(ctx context.Context, c kubernetes.Interface) (bool, error) {
 		}
 	}
 	return ready >= nodeCount, nil
+}
+
+// releaseNodes takes the nodes from a kwok that has ended: it holds them by leases,
+// until whose end, 20 minutes, the next one would leave their pods alone.
+func (s *starter) releaseNodes(ctx context.Context, c kubernetes.Interface) error {
+	found, err := process.Find(s.files.dir, kwok)
+	if err != nil || len(found) > 0 {
+		return err
+	}
+	err = c.CoordinationV1().Leases(corev1.NamespaceNodeLease).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("release the nodes: %w", err)
+	}
+	return nil
 }

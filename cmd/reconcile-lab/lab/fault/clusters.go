@@ -26,6 +26,9 @@ func (down) undo(ctx context.Context, i *Injector, f *Fault) (string, error) {
 	if err := i.Provider.Create(ctx, f.Request.Member, "member", i.Report); err != nil {
 		return "", err
 	}
+	if err := i.Lab.RefreshKubeconfig(ctx, i.Provider); err != nil {
+		return "", err
+	}
 	return "it runs again", i.follow(ctx, f.Request.Member)
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -38,8 +39,24 @@ func (p *Provider) Name() string { return "kind" }
 
 // Prepare finds or builds the image of the nodes.
 func (p *Provider) Prepare(ctx context.Context, report lab.Report) error {
+	if limit, known := inotifyInstances(); known && limit < wantInotify {
+		report(fmt.Sprintf("only %d inotify instances a user: pods may fail to start; as root: sysctl -w fs.inotify.max_user_instances=%d", limit, wantInotify))
+	}
 	_, err := p.nodeImage(ctx, report)
 	return err
+}
+
+// wantInotify instances are enough for four nodes with systemd, kubelet and
+// kube-proxy, which use up the kernel's default of 128.
+const wantInotify = 512
+
+func inotifyInstances() (limit int, known bool) {
+	content, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
+	if err != nil {
+		return 0, false
+	}
+	limit, err = strconv.Atoi(strings.TrimSpace(string(content)))
+	return limit, err == nil
 }
 
 func (p *Provider) nodeImage(ctx context.Context, report lab.Report) (nodeimage.Image, error) {
