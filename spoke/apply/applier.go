@@ -172,7 +172,7 @@ func (a *Applier) newObject(key Key) (client.Object, error) {
 }
 
 // write applies one intent. Whoever changed a field of ours loses it again, so
-// updates and repairs force; a first apply does not, because whatever stands in
+// updates, repairs and takeovers force; a first apply does not, because whatever stands in
 // its way is not ours.
 func (a *Applier) write(ctx context.Context, step *Step, extra ...client.PatchOption) (client.Object, error) {
 	applied, err := a.send(ctx, step, extra)
@@ -194,6 +194,10 @@ func (a *Applier) send(ctx context.Context, step *Step, extra []client.PatchOpti
 		// Force is for the object that was looked at: a namesake that came since, of
 		// whoever, is refused by its UID.
 		intent.SetUID(step.Live.GetUID())
+		if step.Verb == TakeOver {
+			// It must still be the object that was found fit.
+			intent.SetResourceVersion(step.Live.GetResourceVersion())
+		}
 		options = append(options, client.ForceOwnership)
 	}
 	body, err := intent.MarshalJSON()

@@ -70,6 +70,8 @@ const (
 	// Recreate deletes a child whose field cannot change in place and creates it
 	// anew. Of a StatefulSet the pods stay.
 	Recreate Verb = "recreate"
+	// TakeOver makes an object ours that was there before.
+	TakeOver Verb = "take over"
 )
 
 // Step is the decision for one child.
@@ -88,6 +90,9 @@ type Step struct {
 	Held *outcome.Failure
 	// Recreating: the inventory says that this child is being recreated.
 	Recreating bool
+
+	// wish is what was desired, with nothing held.
+	wish Desired
 }
 
 // Plan is what to do in one member for one MemberCache.
@@ -178,7 +183,7 @@ func keyOf(e v1alpha1.InventoryEntry) Key {
 }
 
 func decide(d Desired, live metav1.Object, owner Owner, memory Memory) Step {
-	step := Step{Desired: d, Live: live}
+	step := Step{Desired: d, Live: live, wish: d}
 	noted, known := owner.entry(d.Key())
 	step.Recreating = noted.Recreating
 	var stuck []Stuck
@@ -189,7 +194,7 @@ func decide(d Desired, live metav1.Object, owner Owner, memory Memory) Step {
 	case live == nil:
 		step.Verb, step.Deleted = Create, known && !noted.Recreating
 	case !ownedBy(live, owner):
-		step.Verb, step.Problem = Refuse, refusal(d.Key(), live, owner)
+		step.meet(owner, stuck)
 	case live.GetDeletionTimestamp() != nil && noted.Recreating:
 		step.Verb, step.Problem = Wait, recreating(d.Key())
 	case live.GetDeletionTimestamp() != nil:
@@ -253,35 +258,18 @@ func (o Owner) entry(key Key) (v1alpha1.InventoryEntry, bool) {
 }
 
 // ownedBy tells our children from those of others. The mark decides; where
-// somebody removed the mark, the inventory's UID does.
+// somebody removed the mark, the inventory's UID does, and where somebody changed
+// it, the UID with the consent to take over.
 func ownedBy(live metav1.Object, owner Owner) bool {
-	if mark, ok := live.GetAnnotations()[v1alpha1.AnnotationOwner]; ok {
-		return mark == owner.Mark
+	mark, marked := live.GetAnnotations()[v1alpha1.AnnotationOwner]
+	switch {
+	case !marked:
+		return owner.knows(live)
+	case mark == owner.Mark:
+		return true
+	default:
+		return owner.Policies.Takeover == v1alpha1.TakeoverAlways && owner.remarked(live)
 	}
-	for _, e := range owner.Inventory {
-		if e.UID == live.GetUID() {
-			return true
-		}
-	}
-	return false
-}
-
-func refusal(key Key, live metav1.Object, owner Owner) *outcome.Failure {
-	mark := live.GetAnnotations()[v1alpha1.AnnotationOwner]
-	if uid, member, ok := strings.Cut(mark, "/"); ok && strings.HasPrefix(owner.Mark, uid+"/") {
-		return &outcome.Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonObjectOfAnother,
-			Message: fmt.Sprintf("%s is there already, applied for the member %s: this cluster is a member under two names", key, member),
-			Hint:    "give up one of the two names: kubectl get clusterprofiles -A lists them, reconcile-lab leave NAME ends one"}
-	}
-	whose := "it was not made by reconcile-lab"
-	if mark != "" {
-		whose = "it belongs to another CacheCluster or another hub (see its annotation " + v1alpha1.AnnotationOwner + ")"
-	} else if managers := managersOf(live); managers != "" {
-		whose += "; its field managers are " + managers
-	}
-	return &outcome.Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonObjectOfAnother,
-		Message: fmt.Sprintf("metadata.name: %q: %s exists in the member already: %s", key.Name, key, whose),
-		Hint:    fmt.Sprintf("rename the CacheCluster, or remove the object in the member: kubectl delete -n %s %s", live.GetNamespace(), strings.ToLower(key.String()))}
 }
 
 func managersOf(live metav1.Object) string {

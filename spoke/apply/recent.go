@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 )
 
 // Recent remembers what was just written to one member until the cache has it,
@@ -18,6 +19,13 @@ type Recent struct {
 	mu      sync.Mutex
 	written map[place]metav1.Object
 	known   map[lesson]*drift.Fields
+	unfit   map[lesson]unfit
+}
+
+// unfit is an object that was not taken over in the version that was looked at.
+type unfit struct {
+	version string
+	why     *outcome.Failure
 }
 
 type place struct {
@@ -29,7 +37,7 @@ type lesson struct{ uid, hash string }
 
 // NewRecent remembers nothing yet.
 func NewRecent() *Recent {
-	return &Recent{written: map[place]metav1.Object{}, known: map[lesson]*drift.Fields{}}
+	return &Recent{written: map[place]metav1.Object{}, known: map[lesson]*drift.Fields{}, unfit: map[lesson]unfit{}}
 }
 
 // Put remembers what the API server answered.
@@ -99,6 +107,26 @@ func (r *Recent) Known(uid, hash string) *drift.Fields {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known[lesson{uid, hash}]
+}
+
+// refuse notes why an object cannot be taken over, and refused tells it again while
+// neither the object nor the intent has changed.
+func (r *Recent) refuse(live metav1.Object, hash string, why *outcome.Failure) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unfit[lesson{string(live.GetUID()), hash}] = unfit{live.GetResourceVersion(), why}
+}
+
+func (r *Recent) refused(live metav1.Object, hash string) *outcome.Failure {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := lesson{string(live.GetUID()), hash}
+	known, ok := r.unfit[at]
+	if !ok || known.version != live.GetResourceVersion() {
+		delete(r.unfit, at)
+		return nil
+	}
+	return known.why
 }
 
 // Forget drops what is known of an object that was deleted.

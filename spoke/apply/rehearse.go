@@ -17,7 +17,7 @@ import (
 func (a *Applier) confirm(ctx context.Context, plan *Plan, report *Report) (stop bool) {
 	for i := range plan.Steps {
 		step := &plan.Steps[i]
-		if step.Verb != Create {
+		if step.Verb != Create && step.Verb != TakeOver {
 			continue
 		}
 		if failure := a.lookAt(ctx, step); failure != nil {
@@ -27,9 +27,9 @@ func (a *Applier) confirm(ctx context.Context, plan *Plan, report *Report) (stop
 	return false
 }
 
-// lookAt decides anew about a step that creates, by what stands there. Where that
-// cannot be found out the step waits; where the member does not answer, the failure
-// is returned.
+// lookAt decides anew about a step that creates or takes over, by what stands
+// there. Where that cannot be found out the step waits; where the member does not
+// answer, the failure is returned.
 func (a *Applier) lookAt(ctx context.Context, step *Step) *outcome.Failure {
 	found, err := a.lookUp(ctx, step.Key())
 	switch {
@@ -39,10 +39,15 @@ func (a *Applier) lookAt(ctx context.Context, step *Step) *outcome.Failure {
 			return failure
 		}
 		step.Verb, step.Problem = Wait, failure
+	case found == nil && step.Verb == TakeOver:
+		*step = decide(step.wish, nil, a.Owner, a.Recent)
 	case found == nil && step.Deleted && a.Owner.Drift.Report:
 		step.Verb = Leave
 	case found != nil:
-		*step = decide(step.Desired, found, a.Owner, a.Recent)
+		*step = decide(step.wish, found, a.Owner, a.Recent)
+		if step.Verb == TakeOver && a.Owner.Policies.Takeover == v1alpha1.TakeoverIfMatching {
+			return a.match(ctx, step)
+		}
 		if step.Verb == Keep || step.Verb == Leave {
 			a.Recent.Put(step.Key(), a.Namespace, found)
 		}
@@ -91,25 +96,30 @@ func (a *Applier) rehearse(ctx context.Context, plan *Plan, report *Report) {
 // try has the member check one child without writing it. What it answers tells
 // whether anything stands there, so that only then it is looked up.
 func (a *Applier) try(ctx context.Context, step *Step) *outcome.Failure {
-	answer, err := a.write(ctx, step, client.DryRunAll)
-	if err == nil && (step.Verb != Create || answer.GetResourceVersion() == "") {
-		return nil
-	}
 	var refused *outcome.Failure
-	if err != nil {
-		refused = outcome.Of(err, "apply", step.Key().String())
-		if step.Verb != Create || !inTheWay(refused) {
+	if step.Verb == Create {
+		answer, err := a.write(ctx, step, client.DryRunAll)
+		if err == nil && answer.GetResourceVersion() == "" {
+			return nil
+		}
+		if refused = outcome.Of(err, "apply", step.Key().String()); refused != nil && !inTheWay(refused) {
 			return refused
 		}
 	}
 	if failure := a.lookAt(ctx, step); failure != nil {
 		return failure
 	}
-	if step.Verb == Create && refused != nil && refused.Reason != v1alpha1.ReasonObjectOfAnother {
+	switch {
+	case step.Problem != nil:
+		return step.Problem
+	case step.Verb == Create && refused != nil && refused.Reason != v1alpha1.ReasonObjectOfAnother:
 		// Nothing stands there: it is the intent itself that is refused.
 		return refused
+	case step.Verb == TakeOver && a.Owner.Policies.Takeover == v1alpha1.TakeoverAlways:
+		_, err := a.write(ctx, step, client.DryRunAll)
+		return outcome.Of(err, "take over", step.Key().String())
 	}
-	return step.Problem
+	return nil
 }
 
 // inTheWay says that an object which stands there could be why a first apply was
