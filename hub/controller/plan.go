@@ -83,7 +83,7 @@ func decide(s *snapshot) plan {
 	}
 	leaving := map[string]*v1alpha1.MemberCache{}
 	for _, name := range slices.Sorted(maps.Keys(ours)) {
-		p.unplace(ours[name])
+		p.unplace(cc, ours[name])
 		leaving[ours[name].Spec.Cluster] = ours[name]
 	}
 	p.letGo(s, leaving)
@@ -127,9 +127,16 @@ func (p *plan) place(cc *v1alpha1.CacheCluster, member placement.Member, existin
 	p.verdict.Members = append(p.verdict.Members, entry)
 }
 
-// unplace plans a MemberCache that is not wanted any more.
-func (p *plan) unplace(existing *v1alpha1.MemberCache) {
-	if existing.DeletionTimestamp == nil {
+// unplace plans a MemberCache that is not wanted any more. What becomes of its
+// children is said before it is deleted: who changed deletion.policy in the same
+// moment must not lose them.
+func (p *plan) unplace(cc *v1alpha1.CacheCluster, existing *v1alpha1.MemberCache) {
+	switch {
+	case !equality.Semantic.DeepEqual(existing.Spec.Policies, cc.Spec.Policies):
+		updated := existing.DeepCopy()
+		updated.Spec.Policies = *cc.Spec.Policies.DeepCopy()
+		p.update = append(p.update, updated)
+	case existing.DeletionTimestamp == nil:
 		p.remove = append(p.remove, existing)
 	}
 	p.verdict.Members = append(p.verdict.Members, verdict.Member{Name: existing.Spec.Cluster, Cache: existing,

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -235,58 +234,6 @@ func (a *Applier) prune(ctx context.Context, target Target, report *Report) {
 		return
 	}
 	report.Changes = append(report.Changes, Change{Key: target.Key, Verb: Prune, DoneAt: a.Now()})
-}
-
-// Remove deletes every target and gives those that are still there or could not
-// be asked about. It is called again until none is left.
-func (a *Applier) Remove(ctx context.Context, targets []Target) (left []Target, failures []*outcome.Failure) {
-	for i, target := range targets {
-		if target.Deleting {
-			left = append(left, target)
-			continue
-		}
-		gone, err := a.gone(ctx, target)
-		if err != nil {
-			f := outcome.Of(err, "delete", target.Key.String())
-			failures = append(failures, f)
-			left = append(left, target)
-			if f.Class == v1alpha1.ClassUnreachable {
-				return append(left, targets[i+1:]...), failures
-			}
-		} else if !gone {
-			left = append(left, target)
-		}
-	}
-	return left, failures
-}
-
-// gone deletes one target and says whether the API server holds it no more. A
-// foreground deletion leaves the object until its dependents are gone.
-func (a *Applier) gone(ctx context.Context, target Target) (bool, error) {
-	if err := a.remove(ctx, target); err != nil {
-		return false, err
-	}
-	found, err := a.lookUp(ctx, target.Key)
-	if err != nil {
-		return false, err
-	}
-	return found == nil || found.GetUID() != target.UID, nil
-}
-
-// remove deletes one object by UID; what is gone already, or is another object
-// of the same name by now, is no error. Foreground if nothing else is said, so that
-// a StatefulSet that is gone has no pods left.
-func (a *Applier) remove(ctx context.Context, target Target) error {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(target.Key.Kind)
-	u.SetNamespace(a.Namespace)
-	u.SetName(target.Key.Name)
-	policy := client.PropagationPolicy(cmp.Or(target.Propagation, metav1.DeletePropagationForeground))
-	err := a.Client.Delete(ctx, u, client.Preconditions{UID: &target.UID}, policy)
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
 }
 
 // keep notes a child that is there, and what of it is held.

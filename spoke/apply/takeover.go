@@ -68,7 +68,7 @@ func (a *Applier) match(ctx context.Context, step *Step) (away *outcome.Failure)
 		step.Verb, step.Problem = Wait, failure
 		return nil
 	}
-	fields, err := changed(step.typer, step.Live, answer)
+	fields, err := changed(step.typer, step.Key(), step.Live, answer)
 	if err != nil {
 		step.Verb, step.Problem = Wait, outcome.Of(err, "compare", step.Key().String())
 		return nil
@@ -81,11 +81,14 @@ func (a *Applier) match(ctx context.Context, step *Step) (away *outcome.Failure)
 }
 
 // changed are the paths in the spec that one object has otherwise than the other.
-func changed(t drift.Typer, before metav1.Object, after client.Object) ([]string, error) {
+func changed(t drift.Typer, key Key, before metav1.Object, after client.Object) ([]string, error) {
 	object, ok := before.(client.Object)
 	if !ok {
 		return nil, fmt.Errorf("%T is no object of an API", before)
 	}
+	// A typed answer comes without its kind, by which its schema is found.
+	object.GetObjectKind().SetGroupVersionKind(key.Kind)
+	after.GetObjectKind().SetGroupVersionKind(key.Kind)
 	is, err := t.ObjectToTyped(object)
 	if err != nil {
 		return nil, err

@@ -144,9 +144,9 @@ func (m *member) hold(ctx context.Context, s *snapshot, applier *apply.Applier) 
 	return r
 }
 
-// remove deletes the children that the API server itself shows: the cache may not
-// have yet what was applied just before the deletion, and nobody looks for a child
-// again once its MemberCache is gone.
+// remove deletes or releases the children that the API server itself shows: the
+// cache may not have yet what was applied just before the deletion, and nobody looks
+// for a child again once its MemberCache is gone.
 func (m *member) remove(ctx context.Context, s *snapshot, applier *apply.Applier) result {
 	r := result{report: apply.Report{Inventory: s.cache.Status.Inventory}}
 	if m.confirm(ctx, s.cache) != nil {
@@ -157,7 +157,11 @@ func (m *member) remove(ctx context.Context, s *snapshot, applier *apply.Applier
 		r.failure = outcome.Of(err, "list", "the children")
 		return r
 	}
-	r.left, r.report.Failures = applier.Remove(ctx, apply.Targets(live, applier.Owner))
+	end := applier.Remove
+	if s.cache.Spec.Policies.Orphan() {
+		end = applier.Release
+	}
+	r.left, r.report.Failures = end(ctx, apply.Targets(live, applier.Owner))
 	r.failure = r.report.Worst()
 	return r
 }

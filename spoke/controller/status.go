@@ -11,6 +11,7 @@ import (
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
+	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 // summarize gives the status after a reconcile. It is pure, and gives the old
@@ -105,12 +106,24 @@ func verdict(s *snapshot, r *result) (v1alpha1.MemberState, metav1.ConditionStat
 	}
 }
 
+// removing says what is waited for, and what comes after it.
 func removing(left []apply.Target) v1alpha1.Outcome {
-	names := make([]string, 0, len(left))
+	var pods, rest []string
 	for _, target := range left {
-		names = append(names, target.Key.String())
+		if target.Key.Kind == render.StatefulSetKind {
+			pods = append(pods, target.Key.String())
+		} else {
+			rest = append(rest, target.Key.String())
+		}
 	}
-	return v1alpha1.Outcome{Reason: v1alpha1.ReasonChildrenTerminating, Message: "removing " + strings.Join(names, ", ")}
+	message := "removing " + strings.Join(rest, ", ")
+	if len(pods) > 0 {
+		message = "removing " + strings.Join(pods, ", ") + " and its pods"
+		if len(rest) > 0 {
+			message += ", then " + strings.Join(rest, ", ")
+		}
+	}
+	return v1alpha1.Outcome{Reason: v1alpha1.ReasonChildrenTerminating, Message: message}
 }
 
 func readiness(state v1alpha1.MemberState) metav1.ConditionStatus {
