@@ -30,6 +30,8 @@ type Applier struct {
 	Namespace       string
 	CreateNamespace bool
 	Owner           Owner
+	// Hold says that a child is not to be put right now; nil holds none.
+	Hold func(Key) bool
 	// Now is the clock that repair times are measured with, Since when the event
 	// arrived that led to this plan.
 	Now   func() time.Time
@@ -43,6 +45,8 @@ type Change struct {
 	Finding drift.Finding
 	// Deleted: a repair of an object that was gone.
 	Deleted bool
+	// Foreign are the fields that were removed from the pod template.
+	Foreign *drift.Fields
 	// Intent that was applied, and Found, the object as it was before, or nil.
 	Intent *unstructured.Unstructured
 	Found  metav1.Object
@@ -53,7 +57,7 @@ type Change struct {
 }
 
 // Drifted says that the change put right what somebody else had done.
-func (c *Change) Drifted() bool { return c.Deleted || c.Verb == Repair }
+func (c *Change) Drifted() bool { return c.Deleted || c.Verb == Repair || c.Verb == Strip }
 
 // Report is what came of a plan.
 type Report struct {
@@ -63,6 +67,8 @@ type Report struct {
 	Inventory []v1alpha1.InventoryEntry
 	// Open is what differs and was left so, in order.
 	Open []Open
+	// Fought are children that differ and that Hold left so.
+	Fought []Key
 	// Failures of single children, in order.
 	Failures []*outcome.Failure
 	// Held are the children that were applied but for fields that cannot change.
@@ -116,6 +122,12 @@ func (a *Applier) Apply(ctx context.Context, plan Plan) Report {
 
 func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bool) {
 	key := step.Key()
+	if step.repairs() && a.Hold != nil && a.Hold(key) {
+		step.Verb, step.Fought = Leave, true
+	}
+	if step.stranger() && step.Verb != Strip && !step.Fought {
+		report.Open = append(report.Open, Open{Key: key, Fields: step.Foreign, Foreign: true, Found: step.Live})
+	}
 	switch step.Verb {
 	case Refuse, Wait:
 		return report.fail(step.Problem)
@@ -127,6 +139,8 @@ func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bo
 		return false
 	case Recreate:
 		return a.recreate(ctx, step, report)
+	case Strip:
+		return a.strip(ctx, step, report)
 	}
 	applied, err := a.put(ctx, step)
 	if err != nil {

@@ -9,11 +9,12 @@ import (
 
 // Open is what differs and stays so.
 type Open struct {
-	Key     Key
-	Fields  *drift.Fields
-	Deleted bool
-	Intent  *unstructured.Unstructured
-	Found   metav1.Object
+	Key    Key
+	Fields *drift.Fields
+	// Deleted: the whole child. Foreign: fields that others added to the pod template.
+	Deleted, Foreign bool
+	Intent           *unstructured.Unstructured
+	Found            metav1.Object
 }
 
 // leave notes what differs. A child that is gone stays in the inventory: without its
@@ -29,5 +30,14 @@ func (a *Applier) leave(step *Step, report *Report) {
 			}
 		}
 	}
+	if step.Fought {
+		report.Fought = append(report.Fought, key)
+		return
+	}
 	report.Open = append(report.Open, Open{Key: key, Fields: step.Finding.Missing, Deleted: step.Deleted, Intent: step.Intent, Found: step.Live})
+}
+
+// repairs says that a step undoes what somebody else did.
+func (s *Step) repairs() bool {
+	return s.Verb == Repair || s.Verb == Strip || s.Verb == Create && s.Deleted
 }

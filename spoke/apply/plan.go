@@ -64,6 +64,8 @@ const (
 	Repair Verb = "repair"
 	Wait   Verb = "wait"
 	Refuse Verb = "refuse"
+	// Strip: others added fields to the pod template, which are removed.
+	Strip Verb = "strip"
 	// Leave: it differs, and that is not put right.
 	Leave Verb = "leave"
 	Prune Verb = "prune"
@@ -79,6 +81,10 @@ type Step struct {
 	Desired
 	Verb    Verb
 	Finding drift.Finding
+	// Foreign are fields that others added to the pod template, unless they may stay.
+	Foreign *drift.Fields
+	// Fought: it is fought over, and left for now.
+	Fought bool
 	// Live object that was found, or nil.
 	Live metav1.Object
 	// Deleted: the inventory holds the child, the member does not.
@@ -211,12 +217,19 @@ func decide(d Desired, live metav1.Object, owner Owner, memory Memory) Step {
 
 // diff decides about a child that is there and ours.
 func (s *Step) diff(owner Owner, memory Memory) {
+	uid := string(s.Live.GetUID())
+	s.Foreign = owner.Drift.ForeignFields(s.Intent.GetKind(), s.Wanted, s.Live)
+	if settled := memory.Known(uid, settledForeign); settled != nil && s.Foreign != nil {
+		s.Foreign = s.Foreign.Difference(settled)
+	}
 	if err := s.yield(&owner); err != nil {
 		s.Verb, s.Problem = Wait, outcome.Of(err, "read", s.Key().String())
 		return
 	}
-	s.Finding = drift.Diff(s.Wanted, s.Hash, s.Live, memory.Known(string(s.Live.GetUID()), s.Hash))
+	s.Finding = drift.Diff(s.Wanted, s.Hash, s.Live, memory.Known(uid, s.Hash))
 	switch {
+	case s.Finding.Clean() && s.stranger() && owner.Drift.Foreign == v1alpha1.ForeignRemove && !owner.Drift.Report:
+		s.Verb = Strip
 	case s.Finding.Clean():
 		s.Verb = Keep
 	case s.Finding.Changed || owner.Drift.Report && owner.Revised && s.Finding.LostMark():
@@ -227,6 +240,9 @@ func (s *Step) diff(owner Owner, memory Memory) {
 		s.Verb = Repair
 	}
 }
+
+// stranger says that the pod template holds foreign fields.
+func (s *Step) stranger() bool { return s.Foreign != nil && !s.Foreign.Empty() }
 
 // yield takes out of the intent what others may keep.
 func (s *Step) yield(owner *Owner) error {

@@ -191,7 +191,11 @@ func (c *Controller) Engage(ctx context.Context, name multicluster.ClusterName, 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	m := c.member(string(name), func(m *member) { m.connect(ctx, cl) })
+	scalers, err := watchScalers(ctx, cl)
+	if err != nil {
+		return fmt.Errorf("engage %q: %w", name, err)
+	}
+	m := c.member(string(name), func(m *member) { m.connect(ctx, cl, scalers) })
 	if m == nil {
 		return fmt.Errorf("engage %q: the controller is stopping", name)
 	}
@@ -200,7 +204,7 @@ func (c *Controller) Engage(ctx context.Context, name multicluster.ClusterName, 
 		m.disengage(cl)
 		c.drop(m)
 	})
-	if err := m.watch(ctx, cl); err != nil {
+	if err := m.watch(ctx, cl, scalers); err != nil {
 		return fmt.Errorf("engage %q: %w", name, err)
 	}
 	m.wake()

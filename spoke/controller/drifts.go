@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -32,7 +33,7 @@ func latestDrift(old *v1alpha1.Drift, changes []apply.Change) *v1alpha1.Drift {
 			continue
 		}
 		next := &v1alpha1.Drift{
-			DriftFinding: describe(change.Key, change.Intent, change.Found, change.Finding.Missing, change.Deleted),
+			DriftFinding: describeChange(change),
 			At:           metav1.NewMicroTime(change.DoneAt),
 			RepairedIn:   metav1.Duration{Duration: change.Took.Round(100 * time.Microsecond)},
 			Count:        1,
@@ -57,32 +58,57 @@ func openDrifts(old []v1alpha1.DriftFinding, s *snapshot, r *result) []v1alpha1.
 	var found []v1alpha1.DriftFinding
 	for i := range r.report.Open {
 		o := &r.report.Open[i]
-		f := describe(o.Key, o.Intent, o.Found, o.Fields, o.Deleted)
-		found = append(found, f)
+		found = append(found, describe(o.Key, o.Intent, o.Found, o.Fields, o.Deleted, o.Foreign))
 	}
+	found = append(found, r.bout.findings...)
 	slices.SortStableFunc(found, func(a, b v1alpha1.DriftFinding) int { return cmp.Compare(a.Object, b.Object) })
 	return found[:min(len(found), maxOpen)]
 }
 
-func describe(key apply.Key, intent *unstructured.Unstructured, found metav1.Object, fields *drift.Fields, deleted bool) v1alpha1.DriftFinding {
+func describe(key apply.Key, intent *unstructured.Unstructured, found metav1.Object, fields *drift.Fields, deleted, foreign bool) v1alpha1.DriftFinding {
 	if deleted {
 		return v1alpha1.DriftFinding{Object: key.String(), Deleted: true, Manager: drift.Unknown}
 	}
-	return drift.Describe(key.String(), intent, found, fields)
+	f := drift.Describe(key.String(), intent, found, fields)
+	f.Foreign = foreign
+	return f
+}
+
+func describeChange(c *apply.Change) v1alpha1.DriftFinding {
+	if c.Verb == apply.Strip {
+		return describe(c.Key, nil, c.Found, c.Foreign, false, true)
+	}
+	return describe(c.Key, c.Intent, c.Found, c.Finding.Missing, c.Deleted, false)
 }
 
 // differs says in a word and a sentence how the children are left to be other than
 // the spec asks, or nothing.
 func differs(status *v1alpha1.MemberCacheStatus, r *result) (reason, message string) {
-	if r.failure != nil || len(status.OpenDrifts) == 0 {
+	if r.failure != nil {
 		return "", ""
 	}
-	return v1alpha1.ReasonDriftReported, sentence(status.OpenDrifts)
+	// What others added beside ours is nothing that the spec asks.
+	differing := slices.DeleteFunc(slices.Clone(status.OpenDrifts), func(f v1alpha1.DriftFinding) bool { return f.Foreign })
+	if len(differing) == 0 {
+		return "", ""
+	}
+	return v1alpha1.ReasonDriftReported, sentence(differing)
 }
 
 // driftedCondition is there while something differs that is not put back.
-func driftedCondition(set conditions, open []v1alpha1.DriftFinding) {
-	set.only(v1alpha1.ConditionDrifted, len(open) > 0, v1alpha1.ReasonDriftReported, sentence(open))
+func driftedCondition(set conditions, open []v1alpha1.DriftFinding, r *result) {
+	reason, message := v1alpha1.ReasonForeignFields, sentence(open)
+	if slices.ContainsFunc(open, func(f v1alpha1.DriftFinding) bool { return !f.Foreign }) {
+		reason = v1alpha1.ReasonDriftReported
+	}
+	if fight := r.bout.failure(); fight != nil {
+		reason, message = fight.Reason, fight.Message
+	}
+	if len(open) > 0 && r.observation == nil && meta.IsStatusConditionTrue(set.status.Conditions, v1alpha1.ConditionDrifted) {
+		// The member was not looked at: what was known stays.
+		return
+	}
+	set.only(v1alpha1.ConditionDrifted, len(open) > 0, reason, message)
 }
 
 // sentence names objects, fields and managers.
@@ -94,9 +120,12 @@ func sentence(open []v1alpha1.DriftFinding) string {
 			break
 		}
 		f := &open[i]
-		what := "was deleted"
-		if !f.Deleted {
-			what = strings.Join(f.Fields, ", ") + " changed by " + f.Manager
+		what := strings.Join(f.Fields, ", ") + " changed by " + f.Manager
+		switch {
+		case f.Deleted:
+			what = "was deleted"
+		case f.Foreign:
+			what = strings.Join(f.Fields, ", ") + " added by " + f.Manager
 		}
 		parts = append(parts, f.Object+": "+what)
 	}

@@ -2,6 +2,7 @@ package controller
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +18,7 @@ import (
 // MemberScheme knows every kind that is read or written in a member.
 func MemberScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, autoscalingv2.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme} {
 		// These register static types and fail only for two types of one kind.
 		_ = add(scheme)
 	}
@@ -34,7 +35,8 @@ func ChildKinds() []client.Object {
 }
 
 // MemberCacheOptions restrict a member's cache to what carries our label; the
-// hub's memory then grows with the caches, not with the members.
+// hub's memory then grows with the caches, not with the members. Autoscalers carry
+// none, and only a few fields of them are kept.
 func MemberCacheOptions() cache.Options {
 	carried, err := labels.NewRequirement(v1alpha1.LabelCacheCluster, selection.Exists, nil)
 	selector := labels.Nothing()
@@ -44,7 +46,8 @@ func MemberCacheOptions() cache.Options {
 	return cache.Options{
 		DefaultLabelSelector: selector,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}: {Label: selector, Transform: stripPod},
+			&corev1.Pod{}:                            {Label: selector, Transform: stripPod},
+			&autoscalingv2.HorizontalPodAutoscaler{}: {Label: labels.Everything(), Transform: stripScaler},
 		},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,6 +36,7 @@ type member struct {
 	arrivals   arrivals
 	memo       memo
 	unreported unreported
+	fights     fights
 	waiting    waiting
 	retries    *retries
 	missing    missing
@@ -53,6 +55,8 @@ type member struct {
 type engagement struct {
 	context context.Context
 	cluster cluster.Cluster
+	// scalers: the cache holds the member's HorizontalPodAutoscalers.
+	scalers bool
 }
 
 // A report that the hub did not take is made again after firstReport, then after
@@ -173,6 +177,7 @@ func (m *member) forget(key types.NamespacedName) {
 	m.waiting.end(key)
 	m.memo.forget(key)
 	m.unreported.take(key)
+	m.fights.forget(key)
 }
 
 func (m *member) idle() bool {
@@ -190,15 +195,24 @@ func (m *member) connected() *engagement {
 
 // connect notes an engagement, unless it has ended already: then nobody would
 // take it back.
-func (m *member) connect(ctx context.Context, cl cluster.Cluster) {
+func (m *member) connect(ctx context.Context, cl cluster.Cluster, scalers bool) {
 	m.connection.Lock()
 	defer m.connection.Unlock()
 	if ctx.Err() == nil {
-		m.engaged = &engagement{context: ctx, cluster: cl}
+		m.engaged = &engagement{context: ctx, cluster: cl, scalers: scalers}
 	}
 }
 
-func (m *member) watch(ctx context.Context, cl cluster.Cluster) error {
+func (m *member) watch(ctx context.Context, cl cluster.Cluster, scalers bool) error {
+	if scalers {
+		informer, err := cl.GetCache().GetInformer(ctx, &autoscalingv2.HorizontalPodAutoscaler{})
+		if err != nil {
+			return err
+		}
+		if _, err := informer.AddEventHandler(m.scalerHandler()); err != nil {
+			return err
+		}
+	}
 	for _, object := range MemberKinds() {
 		informer, err := cl.GetCache().GetInformer(ctx, object)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
@@ -31,6 +32,8 @@ type snapshot struct {
 	awayAt  *metav1.Time
 	live    apply.Live
 	pods    []corev1.Pod
+	// scalers are the ranges of the autoscalers of the StatefulSet.
+	scalers []drift.Range
 }
 
 // read takes the snapshot: the MemberCache from the hub's cache, the children
@@ -96,6 +99,9 @@ func (m *member) readChildren(ctx context.Context, s *snapshot) (err error) {
 		return fmt.Errorf("list pods in %s: %w", m.name, err)
 	}
 	s.pods = pods.Items
+	if s.scalers, err = s.engaged.scalersOf(ctx, s.cache); err != nil {
+		return fmt.Errorf("list autoscalers in %s: %w", m.name, err)
+	}
 	return nil
 }
 

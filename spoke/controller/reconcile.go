@@ -31,6 +31,8 @@ type result struct {
 	observation *observe.Observation
 	// look is after how long to find out again why pods lack, 0 if none do.
 	look time.Duration
+	// bout is about those who keep changing children back.
+	bout bout
 	// failure that the status shows, or nil.
 	failure *outcome.Failure
 	// try is how often it was met, and when the next one is due.
@@ -140,6 +142,10 @@ func (m *member) hold(ctx context.Context, s *snapshot, applier *apply.Applier) 
 	}
 	report := applier.Apply(ctx, plan)
 	r := result{report: report, failure: report.Worst()}
+	r.bout = m.fights.settle(client.ObjectKeyFromObject(s.cache), &report, m.Clock.Now())
+	if r.failure == nil {
+		r.failure = r.bout.failure()
+	}
 	r.observation, r.look = m.observe(ctx, s)
 	return r
 }
@@ -168,7 +174,11 @@ func (m *member) remove(ctx context.Context, s *snapshot, applier *apply.Applier
 
 func (m *member) applier(s *snapshot) *apply.Applier {
 	policy, _ := drift.NewPolicy(&s.cache.Spec.Policies)
+	policy.Scalers = s.scalers
 	return &apply.Applier{
+		Hold: func(object apply.Key) bool {
+			return m.fights.hold(client.ObjectKeyFromObject(s.cache), object, m.Clock.Now())
+		},
 		Client: s.engaged.cluster.GetClient(), Reader: s.engaged.cluster.GetAPIReader(), Recent: m.recent,
 		Namespace: s.cache.Namespace, CreateNamespace: s.cache.Spec.CreateNamespace,
 		Owner: apply.Owner{Mark: render.OwnerMark(s.cache), Inventory: s.cache.Status.Inventory, Policies: s.cache.Spec.Policies,
@@ -218,6 +228,9 @@ func (m *member) admit(key types.NamespacedName, s *snapshot) time.Duration {
 func (m *member) next(key types.NamespacedName, s *snapshot, r *result) ctrl.Result {
 	shown := r.failure
 	switch {
+	case r.fought():
+		// The fight breaker says when.
+		shown = nil
 	case r.away:
 		// Its return is what is waited for.
 		shown = nil
@@ -229,5 +242,8 @@ func (m *member) next(key types.NamespacedName, s *snapshot, r *result) ctrl.Res
 	if r.failure != nil {
 		r.try = try
 	}
-	return ctrl.Result{RequeueAfter: wait}
+	if r.fought() {
+		r.try = attempt{count: r.bout.tries, at: shownTime(r.bout.due)}
+	}
+	return sooner(ctrl.Result{RequeueAfter: wait}, r.bout.wait)
 }

@@ -30,7 +30,7 @@ func summarize(s *snapshot, r *result) v1alpha1.MemberCacheStatus {
 		}
 		judge(status, s, r)
 	}
-	driftedCondition(conditions{status: status, now: s.now}, status.OpenDrifts)
+	driftedCondition(conditions{status: status, now: s.now}, status.OpenDrifts, r)
 	if equality.Semantic.DeepEqual(old, status) {
 		return *old
 	}
@@ -70,7 +70,7 @@ func judge(status *v1alpha1.MemberCacheStatus, s *snapshot, r *result) {
 		status.ObservedGeneration = s.cache.Generation
 	}
 	differing, difference := differs(status, r)
-	if applied == metav1.ConditionTrue || differing != "" {
+	if applied == metav1.ConditionTrue || differing != "" || r.fought() {
 		status.Revision = s.cache.Spec.Revision
 	}
 	text := why.Message
@@ -93,7 +93,7 @@ func verdict(s *snapshot, r *result) (v1alpha1.MemberState, metav1.ConditionStat
 	switch {
 	case r.failure != nil && r.failure.Class == v1alpha1.ClassUnreachable:
 		return v1alpha1.MemberUnreachable, metav1.ConditionUnknown, r.failure.Outcome()
-	case r.failure != nil && (r.failure.Class == v1alpha1.ClassInvalid || r.failure.Class == v1alpha1.ClassBlocked):
+	case r.failure != nil && (r.failure.Class == v1alpha1.ClassInvalid || r.failure.Class == v1alpha1.ClassBlocked || r.fought()):
 		return v1alpha1.MemberBlocked, metav1.ConditionFalse, r.failure.Outcome()
 	case r.failure != nil:
 		return v1alpha1.MemberProgressing, metav1.ConditionFalse, r.failure.Outcome()

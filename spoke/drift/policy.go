@@ -19,6 +19,8 @@ type Policy struct {
 	Foreign v1alpha1.ForeignAction
 	// Ignore are rules for fields that whoever holds them may keep.
 	Ignore []Rule
+	// Scalers are the autoscalers of the StatefulSet.
+	Scalers []Range
 }
 
 // Rule says which fields may be kept by which manager; what is empty matches all.
@@ -66,11 +68,13 @@ func (p *Policy) ignores(kind, manager string, field fieldpath.Path) bool {
 }
 
 // Yield gives the fields of the intent that are left to whoever else holds them in
-// the live object: those of an ignore rule. A field that nobody else holds is ours
+// the live object: those of an ignore rule, and the replicas while they are within
+// what an autoscaler may set. A field that nobody else holds is ours
 // again, as is one whose rule is gone.
 func (p *Policy) Yield(kind string, wanted *Fields, live metav1.Object) *Fields {
 	yielded := fieldpath.NewSet()
-	if len(p.Ignore) == 0 {
+	scaled := p.scaled(kind, live)
+	if len(p.Ignore) == 0 && !scaled {
 		return yielded
 	}
 	entries := live.GetManagedFields()
@@ -80,7 +84,7 @@ func (p *Policy) Yield(kind string, wanted *Fields, live metav1.Object) *Fields 
 			continue
 		}
 		fieldsOf(e).Intersection(wanted).Iterate(func(field fieldpath.Path) {
-			if mayYield(field) && p.ignores(kind, e.Manager, field) {
+			if mayYield(field) && (p.ignores(kind, e.Manager, field) || scaled && field.Equals(replicasPath)) {
 				yielded.Insert(field.Copy())
 			}
 		})

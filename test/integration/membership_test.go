@@ -136,6 +136,7 @@ func TestMembership(t *testing.T) {
 		}{
 			{"apps/statefulsets", "patch", true}, {"/services", "delete", true}, {"/services", "watch", true},
 			{"policy/poddisruptionbudgets", "create", true}, {"/pods", "list", true}, {"/namespaces", "create", true},
+			{"autoscaling/horizontalpodautoscalers", "watch", true}, {"autoscaling/horizontalpodautoscalers", "update", false},
 			{"/secrets", "get", false}, {"/configmaps", "get", false}, {"/namespaces", "get", false}, {"/pods", "delete", false}, {"/namespaces", "delete", false}, {"/nodes", "list", false},
 			{"apps/deployments", "get", false}, {"rbac.authorization.k8s.io/clusterroles", "get", false}, {"/services", "update", false},
 		} {

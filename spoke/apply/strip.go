@@ -1,0 +1,72 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
+)
+
+// settledForeign stands for a hash in what a member taught: foreign fields that can't
+// be removed, because the API server has a default for them.
+const settledForeign = "foreign"
+
+// strip removes foreign fields from the pod template and touches nothing else. The
+// version that was looked at must be the present one.
+func (a *Applier) strip(ctx context.Context, step *Step, report *Report) (stop bool) {
+	key := step.Key()
+	stripped, err := a.sendStripped(ctx, step)
+	if err != nil {
+		return report.fail(outcome.Of(err, "remove foreign fields from", key.String()))
+	}
+	a.Recent.settle(string(stripped.GetUID()), drift.Settled(step.Foreign, &a.Owner.Drift, step.Wanted, stripped))
+	a.Recent.Put(key, a.Namespace, stripped)
+	report.Inventory = append(report.Inventory, entry(key, stripped))
+	now := a.Now()
+	report.Changes = append(report.Changes, Change{Key: key, Verb: Strip, Foreign: step.Foreign, Found: step.Live, DoneAt: now, Took: now.Sub(a.Since)})
+	return false
+}
+
+func (a *Applier) sendStripped(ctx context.Context, step *Step) (client.Object, error) {
+	template, err := drift.TemplateWithout(a.Owner.Typer, step.Key().Kind, step.Live, step.Foreign)
+	if err != nil {
+		return nil, err
+	}
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	patch, err := json.Marshal([]operation{
+		{"replace", "/metadata/resourceVersion", step.Live.GetResourceVersion()},
+		{"replace", "/spec/template", template},
+	})
+	if err != nil {
+		return nil, err
+	}
+	stripped, err := a.newObject(step.Key())
+	if err != nil {
+		return nil, err
+	}
+	err = a.Client.Patch(ctx, stripped, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
+	return stripped, err
+}
+
+// settle notes foreign fields that were there again when they had been removed.
+func (r *Recent) settle(uid string, fields *drift.Fields) {
+	if fields.Empty() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := lesson{uid, settledForeign}
+	if known := r.known[at]; known != nil {
+		fields = fields.Union(known)
+	}
+	r.known[at] = fields
+}

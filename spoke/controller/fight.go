@@ -1,0 +1,222 @@
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
+)
+
+// The fight breaker. A fight is that one manager changed the same field back
+// fightFlips times within fightWindow. From then on the object is put right after
+// fightPause, then after twice as long each time, up to fightPauseMax. It is over when the
+// object has stayed right for fightWindow.
+const (
+	fightFlips    = 5
+	fightWindow   = 2 * time.Minute
+	fightPause    = 30 * time.Second
+	fightPauseMax = 5 * time.Minute
+)
+
+// fights of one member. They are in memory only: after a restart, a fight that goes on
+// is found again after fightFlips repairs.
+type fights struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]map[apply.Key]*fight
+}
+
+// fight is what happened to one object lately.
+type fight struct {
+	// flips are the last repairs, at most fightFlips, the latest last.
+	flips []flip
+	// The rest is of an object that is put right slowly: how often it was changed, what
+	// is fought over, the pause and when it ends.
+	count   int
+	finding v1alpha1.DriftFinding
+	pause   time.Duration
+	due     time.Time
+}
+
+// flip is one repair of what a manager had done.
+type flip struct {
+	at      time.Time
+	manager string
+	fields  []string
+}
+
+// slow says that the object is put right slowly.
+func (f *fight) slow() bool { return f.count > 0 }
+
+// repaired notes a repair.
+func (f *fight) repaired(finding v1alpha1.DriftFinding, now time.Time) {
+	f.flips = slices.DeleteFunc(f.flips, func(old flip) bool { return now.Sub(old.at) > fightWindow })
+	f.flips = append(f.flips, flip{at: now, manager: finding.Manager, fields: fieldsIn(&finding)})
+	f.flips = f.flips[max(0, len(f.flips)-fightFlips):]
+	switch {
+	case f.slow():
+		f.count++
+		f.pause = min(2*f.pause, fightPauseMax)
+	case f.began():
+		f.count, f.pause = fightFlips, fightPause
+	default:
+		return
+	}
+	f.finding, f.due = finding, now.Add(f.pause)
+}
+
+// began says whether one manager changed one field in each of the last flips.
+func (f *fight) began() bool {
+	if len(f.flips) < fightFlips {
+		return false
+	}
+	last := f.flips[len(f.flips)-1]
+	return slices.ContainsFunc(last.fields, func(field string) bool {
+		return !slices.ContainsFunc(f.flips, func(other flip) bool { return other.manager != last.manager || !slices.Contains(other.fields, field) })
+	})
+}
+
+// over says that the other side has been quiet for long enough; right is whether the
+// object is as it shall be.
+func (f *fight) over(right bool, now time.Time) bool {
+	return right && (len(f.flips) == 0 || now.Sub(f.flips[len(f.flips)-1].at) >= fightWindow)
+}
+
+// wait is how long until something is to be done about it.
+func (f *fight) wait(right bool, now time.Time) time.Duration {
+	if right {
+		return max(time.Millisecond, f.flips[len(f.flips)-1].at.Add(fightWindow).Sub(now))
+	}
+	return max(time.Millisecond, f.due.Sub(now))
+}
+
+func fieldsIn(f *v1alpha1.DriftFinding) []string {
+	if f.Deleted {
+		return []string{""}
+	}
+	return f.Fields
+}
+
+// hold says whether an object is not to be put right now.
+func (f *fights) hold(cache types.NamespacedName, object apply.Key, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	of := f.of[cache][object]
+	return of != nil && of.slow() && now.Before(of.due)
+}
+
+// bout is what is to be said of the fights of one MemberCache.
+type bout struct {
+	// findings are what is fought over, and counts how often it was changed.
+	findings []v1alpha1.DriftFinding
+	counts   []int
+	// tries of the slowed kind, and when the next one is due.
+	tries int32
+	due   time.Time
+	// wait until something is to be done.
+	wait time.Duration
+}
+
+// settle notes what came of a reconcile, and gives the fights that go on.
+func (f *fights) settle(cache types.NamespacedName, report *apply.Report, now time.Time) bout {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range report.Changes {
+		if c := &report.Changes[i]; c.Drifted() {
+			f.at(cache, c.Key).repaired(describeChange(c), now)
+		}
+	}
+	open := map[apply.Key]bool{}
+	for i := range report.Open {
+		open[report.Open[i].Key] = open[report.Open[i].Key] || !report.Open[i].Foreign
+	}
+	var going bout
+	for _, object := range slices.SortedFunc(maps.Keys(f.of[cache]), func(a, b apply.Key) int { return strings.Compare(a.String(), b.String()) }) {
+		of := f.of[cache][object]
+		right := !slices.Contains(report.Fought, object)
+		if open[object] || of.over(right, now) {
+			// It is left as it is by policy, or quiet.
+			delete(f.of[cache], object)
+			continue
+		}
+		if of.slow() {
+			going.add(of, right, now)
+		}
+	}
+	if len(f.of[cache]) == 0 {
+		delete(f.of, cache)
+	}
+	return going
+}
+
+func (f *fights) at(cache types.NamespacedName, object apply.Key) *fight {
+	if f.of == nil {
+		f.of = map[types.NamespacedName]map[apply.Key]*fight{}
+	}
+	if f.of[cache] == nil {
+		f.of[cache] = map[apply.Key]*fight{}
+	}
+	if f.of[cache][object] == nil {
+		f.of[cache][object] = &fight{}
+	}
+	return f.of[cache][object]
+}
+
+func (f *fights) forget(cache types.NamespacedName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.of, cache)
+}
+
+func (b *bout) add(of *fight, right bool, now time.Time) {
+	b.findings, b.counts = append(b.findings, of.finding), append(b.counts, of.count)
+	b.tries = max(b.tries, int32(of.count-fightFlips+1))
+	if b.due.IsZero() || of.due.Before(b.due) {
+		b.due = of.due
+	}
+	if wait := of.wait(right, now); b.wait == 0 || wait < b.wait {
+		b.wait = wait
+	}
+}
+
+// failure that the fights are, or nil where there are none. It changes with a repair
+// only.
+func (b *bout) failure() *outcome.Failure {
+	if len(b.findings) == 0 {
+		return nil
+	}
+	var parts []string
+	for i := range b.findings {
+		f := &b.findings[i]
+		what := strings.Join(f.Fields, ", ")
+		switch {
+		case f.Deleted:
+			what = "it was deleted"
+		case f.Foreign:
+			what += " was added"
+		default:
+			what += " was changed back"
+		}
+		by := " by " + f.Manager
+		if f.Manager == drift.Unknown {
+			by = ", by whom is unknown"
+		}
+		parts = append(parts, fmt.Sprintf("%s: %s %d times%s", f.Object, what, b.counts[i], by))
+	}
+	return &outcome.Failure{Class: v1alpha1.ClassConflict, Reason: v1alpha1.ReasonDriftFight,
+		Message: strings.Join(parts, "; ") + "; it is put right more and more slowly",
+		Hint:    "stop the other manager, or let it have the field with a rule in spec.drift.ignore"}
+}
+
+// fought says that the failure is the fights.
+func (r *result) fought() bool {
+	return r.failure != nil && r.failure.Reason == v1alpha1.ReasonDriftFight
+}

@@ -1,0 +1,204 @@
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/render"
+)
+
+func changedBy(manager string, fields ...string) v1alpha1.DriftFinding {
+	return v1alpha1.DriftFinding{Object: "StatefulSet/sessions", Fields: fields, Manager: manager}
+}
+
+func TestAFightIsOneManagerThatChangesOneFieldAgainAndAgain(t *testing.T) {
+	const replicas, image = "spec.replicas", "image"
+	kubectl, argo := changedBy("kubectl", replicas), changedBy("argocd", replicas)
+	gone := v1alpha1.DriftFinding{Deleted: true, Manager: drift.Unknown}
+	for _, c := range []struct {
+		name  string
+		every time.Duration
+		of    []v1alpha1.DriftFinding
+		slow  bool
+	}{
+		{"four times", time.Second, []v1alpha1.DriftFinding{kubectl, kubectl, kubectl, kubectl}, false},
+		{"five times", time.Second, []v1alpha1.DriftFinding{kubectl, kubectl, kubectl, kubectl, kubectl}, true},
+		{"five times, within two minutes", 30 * time.Second, []v1alpha1.DriftFinding{kubectl, kubectl, kubectl, kubectl, kubectl}, true},
+		{"five times, over a longer time", 31 * time.Second, []v1alpha1.DriftFinding{kubectl, kubectl, kubectl, kubectl, kubectl}, false},
+		{"five times by two", time.Second, []v1alpha1.DriftFinding{kubectl, argo, kubectl, argo, kubectl}, false},
+		{"five times, another field each time", time.Second, []v1alpha1.DriftFinding{changedBy("x", "a"), changedBy("x", "b"), changedBy("x", "c"), changedBy("x", "d"), changedBy("x", "e")}, false},
+		{"five times, with other fields beside", time.Second, []v1alpha1.DriftFinding{kubectl, changedBy("kubectl", image, replicas), kubectl, kubectl, changedBy("kubectl", replicas, "z")}, true},
+		{"deleted five times", time.Second, []v1alpha1.DriftFinding{gone, gone, gone, gone, gone}, true},
+		{"a field removed five times", time.Second, []v1alpha1.DriftFinding{changedBy(drift.Unknown, "a"), changedBy(drift.Unknown, "a"), changedBy(drift.Unknown, "a"), changedBy(drift.Unknown, "a"), changedBy(drift.Unknown, "a")}, true},
+		{"the last five of many", time.Second, []v1alpha1.DriftFinding{argo, gone, kubectl, kubectl, kubectl, kubectl, kubectl}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := &fight{}
+			for i, finding := range c.of {
+				f.repaired(finding, noon.Add(time.Duration(i)*c.every))
+			}
+			if f.slow() != c.slow {
+				t.Errorf("slow: %t, want %t", f.slow(), c.slow)
+			}
+			if len(f.flips) > fightFlips {
+				t.Errorf("%d flips are remembered", len(f.flips))
+			}
+		})
+	}
+}
+
+func TestEachPauseOfAFightIsTwiceTheLastUpToFiveMinutes(t *testing.T) {
+	f, now := &fight{}, noon
+	for range fightFlips {
+		f.repaired(changedBy("kubectl", "spec.replicas"), now)
+	}
+	var pauses []string
+	for range 6 {
+		pauses = append(pauses, f.due.Sub(now).String())
+		now = f.due
+		f.repaired(changedBy("kubectl", "spec.replicas"), now)
+	}
+	if got, want := strings.Join(pauses, " "), "30s 1m0s 2m0s 4m0s 5m0s 5m0s"; got != want {
+		t.Errorf("pauses %s, want %s", got, want)
+	}
+	if f.count != fightFlips+6 {
+		t.Errorf("counted %d", f.count)
+	}
+}
+
+var (
+	fought   = types.NamespacedName{Namespace: "shop", Name: "sessions.a"}
+	foughtIs = apply.Key{Kind: render.StatefulSetKind, Name: "sessions"}
+)
+
+// repair is the report of one that undid what kubectl did.
+func repair() *apply.Report {
+	open := scaled("sessions")
+	return &apply.Report{Changes: []apply.Change{{Key: open.Key, Verb: apply.Repair, Finding: drift.Finding{Missing: open.Fields}, Intent: open.Intent, Found: open.Found}}}
+}
+
+func TestTheFightBreakerHoldsAndLetsGo(t *testing.T) {
+	var f fights
+	now := noon
+	for range fightFlips {
+		if f.hold(fought, foughtIs, now) {
+			t.Fatal("held before there was a fight")
+		}
+		now = now.Add(time.Second)
+		f.settle(fought, repair(), now)
+	}
+	repairedAt := now
+	if !f.hold(fought, foughtIs, now.Add(29*time.Second)) || f.hold(fought, foughtIs, now.Add(30*time.Second)) {
+		t.Error("it is to be put right after thirty seconds, no sooner and no later")
+	}
+	if f.hold(fought, apply.Key{Kind: render.ServiceKind, Name: "sessions"}, now) || f.hold(types.NamespacedName{Name: "other"}, foughtIs, now) {
+		t.Error("something else is held too")
+	}
+	held := &apply.Report{Fought: []apply.Key{foughtIs}}
+	said := f.settle(fought, held, now.Add(10*time.Second))
+	if said.wait != 20*time.Second || !said.due.Equal(now.Add(30*time.Second)) {
+		t.Errorf("held: to be looked at in %s, due %s", said.wait, said.due)
+	}
+	const message = "StatefulSet/sessions: spec.replicas was changed back 5 times by kubectl; it is put right more and more slowly"
+	if failure := said.failure(); failure == nil || failure.Message != message || failure.Class != v1alpha1.ClassConflict || failure.Reason != v1alpha1.ReasonDriftFight {
+		t.Errorf("failure %+v", said.failure())
+	}
+	// What is said changes with the next repair only.
+	later := f.settle(fought, held, now.Add(20*time.Second))
+	if diff := cmp.Diff(said.findings, later.findings); diff != "" || said.failure().Message != later.failure().Message || !said.due.Equal(later.due) || said.tries != later.tries {
+		t.Errorf("between two repairs something else is said:\n%s", diff)
+	}
+	now = now.Add(30 * time.Second)
+	after := f.settle(fought, repair(), now)
+	if failure := after.failure(); failure == nil || !strings.Contains(failure.Message, "6 times") || after.tries != said.tries+1 {
+		t.Errorf("after the first slow repair: %+v", failure)
+	}
+	// It is over once it stayed right for two minutes, not while it is wrong.
+	if b := f.settle(fought, &apply.Report{}, now.Add(fightWindow-time.Second)); b.failure() == nil || b.wait != time.Second {
+		t.Errorf("over too soon: look again in %s", b.wait)
+	}
+	if b := f.settle(fought, held, now.Add(fightWindow+time.Second)); b.failure() == nil {
+		t.Error("over while it is wrong")
+	}
+	if b := f.settle(fought, &apply.Report{}, now.Add(fightWindow)); b.failure() != nil || b.wait != 0 {
+		t.Errorf("not over two minutes after %s", repairedAt)
+	}
+	if len(f.of) > 0 {
+		t.Errorf("%d caches are remembered", len(f.of))
+	}
+}
+
+func TestAFightEndsWithItsMemberCacheAndWithThePolicy(t *testing.T) {
+	begin := func() *fights {
+		f := &fights{}
+		for range fightFlips {
+			f.settle(fought, repair(), noon)
+		}
+		return f
+	}
+	f := begin()
+	f.forget(fought)
+	if f.hold(fought, foughtIs, noon) || len(f.of) > 0 {
+		t.Error("a MemberCache that is gone is remembered")
+	}
+	f = begin()
+	if b := f.settle(fought, &apply.Report{Open: []apply.Open{scaled("sessions")}}, noon); b.failure() != nil || f.hold(fought, foughtIs, noon) {
+		t.Error("what is left by policy is fought over")
+	}
+	f = begin()
+	if b := f.settle(fought, &apply.Report{Open: []apply.Open{{Key: foughtIs, Foreign: true}}}, noon); b.failure() == nil {
+		t.Error("foreign fields that stay end a fight over others")
+	}
+}
+
+func TestAStatusTellsOfAFightInTheSameWordsUntilTheNextRepair(t *testing.T) {
+	var f fights
+	for range fightFlips {
+		f.settle(fought, repair(), noon)
+	}
+	reconciled := func(report *apply.Report, now time.Time) *result {
+		r := &result{report: *report, observation: readyIs, bout: f.settle(fought, report, now)}
+		r.failure = r.bout.failure()
+		r.try = attempt{count: r.bout.tries, at: shownTime(r.bout.due)}
+		return r
+	}
+	mc := wasReady()
+	mc.Status = summarize(&snapshot{now: noon, cache: mc}, reconciled(&apply.Report{Fought: []apply.Key{foughtIs}}, noon))
+	got := mc.Status
+	if got.State != v1alpha1.MemberBlocked || got.Class != v1alpha1.ClassConflict || got.Reason != v1alpha1.ReasonDriftFight || got.Revision != "new" ||
+		got.RetryAt == nil || !got.RetryAt.Time.Equal(noon.Add(fightPause)) || got.Attempt != 1 {
+		t.Errorf("%s %+v, revision %s", got.State, got.Outcome, got.Revision)
+	}
+	if len(got.OpenDrifts) != 1 || got.OpenDrifts[0].Object != "StatefulSet/sessions" || got.OpenDrifts[0].Changes[0].Is != "5" {
+		t.Errorf("open drifts %+v", got.OpenDrifts)
+	}
+	for kind, want := range map[string]string{v1alpha1.ConditionApplied: "False DriftFight", v1alpha1.ConditionDrifted: "True DriftFight", v1alpha1.ConditionReady: "False DriftFight", v1alpha1.ConditionStalled: "True DriftFight"} {
+		is := ""
+		if c := meta.FindStatusCondition(got.Conditions, kind); c != nil {
+			is = fmt.Sprintf("%s %s", c.Status, c.Reason)
+		}
+		if is != want {
+			t.Errorf("%s is %q, want %q", kind, is, want)
+		}
+	}
+	for i, report := range []*apply.Report{{Fought: []apply.Key{foughtIs}}, {}, {Fought: []apply.Key{foughtIs}}} {
+		now := noon.Add(time.Duration(i+1) * 5 * time.Second)
+		if diff := cmp.Diff(got, summarize(&snapshot{now: now, cache: mc}, reconciled(report, now))); diff != "" {
+			t.Errorf("at %s:\n%s", now, diff)
+		}
+	}
+	over := summarize(&snapshot{now: noon.Add(time.Hour), cache: mc}, reconciled(&apply.Report{}, noon.Add(time.Hour)))
+	if over.State != v1alpha1.MemberReady || len(over.OpenDrifts) > 0 || over.RetryAt != nil || meta.FindStatusCondition(over.Conditions, v1alpha1.ConditionDrifted) != nil {
+		t.Errorf("when it is over: %s, %v, conditions %v", over.State, over.OpenDrifts, over.Conditions)
+	}
+}

@@ -1,0 +1,124 @@
+package drift_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/render"
+)
+
+func inTemplate(parts ...any) fieldpath.Path {
+	return path(append([]any{"spec", "template"}, parts...)...)
+}
+
+func TestForeignIsWhatOthersHoldInThePodTemplateBesideOurs(t *testing.T) {
+	intent, _, wanted := statefulSet(t)
+	sidecar := []fieldpath.Path{inTemplate("spec", "containers", named("sidecar")), inTemplate("spec", "containers", named("sidecar"), "name"), inTemplate("spec", "containers", named("sidecar"), "image")}
+	debug := []fieldpath.Path{inTemplate("spec", "containers", named("memcached"), "env"), inTemplate("spec", "containers", named("memcached"), "env", named("DEBUG")),
+		inTemplate("spec", "containers", named("memcached"), "env", named("DEBUG"), "name"), inTemplate("spec", "containers", named("memcached"), "env", named("DEBUG"), "value")}
+	restart := []fieldpath.Path{inTemplate("metadata", "annotations"), inTemplate("metadata", "annotations", "kubectl.kubernetes.io/restartedAt")}
+	policy := inTemplate("spec", "dnsPolicy")
+	for _, c := range []struct {
+		name, why string
+		kind      string
+		action    v1alpha1.ForeignAction
+		rules     []v1alpha1.DriftIgnore
+		entries   []metav1.ManagedFieldsEntry
+		want      []string
+	}{
+		{name: "a sidecar", why: "it is one thing, whatever it holds", entries: []metav1.ManagedFieldsEntry{by("injector", noon, sidecar...)}, want: []string{`spec.template.spec.containers[name="sidecar"]`}},
+		{name: "an env var of our container", why: "the list that it made is none of its own", entries: []metav1.ManagedFieldsEntry{by("kubectl-edit", noon, debug...)}, want: []string{containerPath + `.env[name="DEBUG"]`}},
+		{name: "a single field", entries: []metav1.ManagedFieldsEntry{by("kubectl-edit", noon, policy)}, want: []string{"spec.template.spec.dnsPolicy"}},
+		{name: "a rollout restart", why: "it is a wish, not a field", entries: []metav1.ManagedFieldsEntry{by("kubectl-rollout", noon, restart...)}},
+		{name: "another annotation beside a rollout restart", why: "the map belongs to both", entries: []metav1.ManagedFieldsEntry{by("kubectl-rollout", noon, restart...),
+			by("injector", noon, inTemplate("metadata", "annotations"), inTemplate("metadata", "annotations", "example.org/x"))}, want: []string{"spec.template.metadata.annotations.example.org/x"}},
+		{name: "a field of ours that they changed", why: "that is drift", entries: []metav1.ManagedFieldsEntry{by("kubectl-edit", noon, image)}},
+		{name: "a field that they share with us", why: "it is ours", entries: []metav1.ManagedFieldsEntry{entry("argocd", metav1.ManagedFieldsOperationApply, "", noon, wanted)}},
+		{name: "outside the template", why: "that is theirs", entries: []metav1.ManagedFieldsEntry{by("kubectl-edit", noon, path("spec", "minReadySeconds"), path("metadata", "labels", "team"))}},
+		{name: "the status", why: "it is a controller's", entries: []metav1.ManagedFieldsEntry{entry("kcm", metav1.ManagedFieldsOperationUpdate, "status", noon, drift.NewFields(policy))}},
+		{name: "ignored by its manager", rules: []v1alpha1.DriftIgnore{{Manager: "injector"}}, entries: []metav1.ManagedFieldsEntry{by("injector", noon, sidecar...), by("kubectl-edit", noon, policy)}, want: []string{"spec.template.spec.dnsPolicy"}},
+		{name: "ignored by its path", rules: []v1alpha1.DriftIgnore{{Path: `spec.template.spec.containers[name="sidecar"]`}}, entries: []metav1.ManagedFieldsEntry{by("injector", noon, sidecar...)}},
+		{name: "kept", why: "the policy says so", action: v1alpha1.ForeignKeep, entries: []metav1.ManagedFieldsEntry{by("injector", noon, sidecar...)}},
+		{name: "in a Service", why: "it has no pod template", kind: "Service", entries: []metav1.ManagedFieldsEntry{by("injector", noon, sidecar...)}},
+		{name: "a default that came of our removal", why: "it comes again each time", entries: []metav1.ManagedFieldsEntry{by(v1alpha1.FieldManager, noon, policy)}},
+		{name: "a sidecar that came with our removal", why: "no API server has a default for one", entries: []metav1.ManagedFieldsEntry{by(v1alpha1.FieldManager, noon, sidecar...)}, want: []string{`spec.template.spec.containers[name="sidecar"]`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.action == "" {
+				c.action = v1alpha1.ForeignRemove
+			}
+			if c.kind == "" {
+				c.kind = "StatefulSet"
+			}
+			p, problems := drift.NewPolicy(&v1alpha1.Policies{Drift: &v1alpha1.DriftPolicy{Foreign: c.action, Ignore: c.rules}})
+			if len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			live := intent.DeepCopy()
+			live.SetManagedFields(append([]metav1.ManagedFieldsEntry{ours(wanted)}, c.entries...))
+			if diff := cmp.Diff(c.want, drift.Paths(p.ForeignFields(c.kind, wanted, live))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+		})
+	}
+}
+
+func TestATemplateLosesForeignFieldsOnly(t *testing.T) {
+	intent, _, _ := statefulSet(t)
+	live := typedSet(t, intent)
+	with := live.DeepCopy()
+	with.Spec.Template.Spec.DNSPolicy = "Default"
+	with.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "now", "example.org/x": "y"}
+	with.Spec.Template.Spec.Containers = append(with.Spec.Template.Spec.Containers, with.Spec.Template.Spec.Containers[0])
+	with.Spec.Template.Spec.Containers[1].Name = "sidecar"
+	with.Spec.Template.Spec.Volumes = append(with.Spec.Template.Spec.Volumes, with.Spec.Template.Spec.Volumes...)
+	got, err := drift.TemplateWithout(typer, render.StatefulSetKind, with, drift.NewFields(
+		inTemplate("spec", "containers", named("sidecar")), inTemplate("spec", "dnsPolicy"), inTemplate("metadata", "annotations", "example.org/x")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	live.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "now"}
+	want, err := drift.TemplateWithout(typer, render.StatefulSetKind, live, drift.NewFields())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestReplicasAreAnAutoscalersWithinItsRange(t *testing.T) {
+	intent, _, wanted := statefulSet(t)
+	for _, c := range []struct {
+		name   string
+		ranges []drift.Range
+		is     int64
+		by     []metav1.ManagedFieldsEntry
+		want   []string
+	}{
+		{"none", nil, 4, []metav1.ManagedFieldsEntry{by("kcm", noon, replicas)}, nil},
+		{"within", []drift.Range{{Min: 2, Max: 5}}, 4, []metav1.ManagedFieldsEntry{by("kcm", noon, replicas)}, []string{"spec.replicas"}},
+		{"at its least", []drift.Range{{Min: 2, Max: 5}}, 2, []metav1.ManagedFieldsEntry{by("kcm", noon, replicas)}, []string{"spec.replicas"}},
+		{"at its most", []drift.Range{{Min: 2, Max: 5}}, 5, []metav1.ManagedFieldsEntry{by("kcm", noon, replicas)}, []string{"spec.replicas"}},
+		{"below", []drift.Range{{Min: 2, Max: 5}}, 1, []metav1.ManagedFieldsEntry{by("kcm", noon, replicas)}, nil},
+		{"above", []drift.Range{{Min: 2, Max: 5}}, 6, []metav1.ManagedFieldsEntry{by("kcm", noon, replicas)}, nil},
+		{"within one of two", []drift.Range{{Min: 1, Max: 2}, {Min: 6, Max: 9}}, 7, []metav1.ManagedFieldsEntry{by("kcm", noon, replicas)}, []string{"spec.replicas"}},
+		{"within, and nobody else's", []drift.Range{{Min: 2, Max: 5}}, 4, nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			live := typedSet(t, intent)
+			n := int32(c.is)
+			live.Spec.Replicas = &n
+			live.ManagedFields = append([]metav1.ManagedFieldsEntry{ours(without(wanted, replicas))}, c.by...)
+			p := drift.Policy{Scalers: c.ranges}
+			if diff := cmp.Diff(c.want, drift.Paths(p.Yield("StatefulSet", wanted, live))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
