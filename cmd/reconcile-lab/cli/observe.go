@@ -24,10 +24,11 @@ func (a *app) observeCommand() *cobra.Command {
 		Long: "observe prints the present state of each CacheCluster and of its members, with the latest\n" +
 			"drift that was put right in each member, and then what happens, until --timeout or Ctrl-C.\n" +
 			"A line about drift reads\n\n" +
-			"  drift detected and corrected in 38ms  MEMBER KIND/NAME FIELDS (was changed by WHO at TIME)\n\n" +
+			"  drift detected and corrected in 38ms  MEMBER KIND/NAME FIELD WAS → IS (was changed by WHO at TIME)\n\n" +
 			"where the time of the correction counts from the arrival of the change at the hub. WHO is\n" +
 			"the field manager of the change; a deletion, or a removed field, leaves none. With (+2 more)\n" +
-			"there were two others shortly before. -o json prints a line for each event.",
+			"there were two others shortly before. What differs and is not put right, by drift.policy or in a\n" +
+			"fight, is told as \"drift detected and left as it is\". -o json prints a line for each event.",
 		ValidArgsFunction: a.completeCaches,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.observe(cmd.Context(), args, f)

@@ -36,10 +36,11 @@ func printStatus(w io.Writer, cc *v1alpha1.CacheCluster, now time.Time) error {
 	for i, line := range lines[1:] {
 		fmt.Fprintln(w, line)
 		m := &cc.Status.Clusters[i]
-		if m.State == v1alpha1.MemberReady {
-			continue
+		var more []string
+		if m.State != v1alpha1.MemberReady {
+			more = explainMember(m, now)
 		}
-		for _, l := range explainMember(m, now) {
+		for _, l := range append(more, explainDrifts(m)...) {
 			fmt.Fprintln(w, l)
 		}
 	}

@@ -2,9 +2,10 @@ package cli
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
@@ -12,7 +13,7 @@ import (
 
 // happening is one thing that observe prints.
 type happening struct {
-	Type      string          `json:"type"` // Cache, Member, Drift or Deleted
+	Type      string          `json:"type"` // Cache, Member, Drift, OpenDrift or Deleted
 	Namespace string          `json:"namespace"`
 	Cache     string          `json:"cache"`
 	Member    string          `json:"member,omitempty"`
@@ -22,6 +23,8 @@ type happening struct {
 	Message   string          `json:"message,omitempty"`
 	Hint      string          `json:"hint,omitempty"`
 	Drift     *v1alpha1.Drift `json:"drift,omitempty"`
+	// OpenDrift differs and is not put right.
+	OpenDrift *v1alpha1.DriftFinding `json:"openDrift,omitempty"`
 	// Missed counts the drifts before this one that were not seen one by one.
 	Missed int64 `json:"missed,omitempty"`
 
@@ -45,6 +48,7 @@ type seen struct {
 	summary string
 	members map[string]string
 	drifts  map[string]v1alpha1.Drift
+	open    map[string][]v1alpha1.DriftFinding
 }
 
 func newTracker(now func() time.Time, withNamespace bool) *tracker {
@@ -59,7 +63,7 @@ func (t *tracker) see(cc *v1alpha1.CacheCluster) []happening {
 	was := t.caches[key]
 	first := was == nil || was.uid != cc.UID
 	if first {
-		was = &seen{uid: cc.UID, members: map[string]string{}, drifts: map[string]v1alpha1.Drift{}}
+		was = &seen{uid: cc.UID, members: map[string]string{}, drifts: map[string]v1alpha1.Drift{}, open: map[string][]v1alpha1.DriftFinding{}}
 		t.caches[key] = was
 	}
 	var told []happening
@@ -107,6 +111,16 @@ func (t *tracker) see(cc *v1alpha1.CacheCluster) []happening {
 		}
 		told = append(told, t.drift(cc, m, max(missed, 0)))
 	}
+	for i := range cc.Status.Clusters {
+		m := &cc.Status.Clusters[i]
+		for j := range m.OpenDrifts {
+			f := &m.OpenDrifts[j]
+			if !slices.ContainsFunc(was.open[m.Name], func(known v1alpha1.DriftFinding) bool { return equality.Semantic.DeepEqual(&known, f) }) {
+				told = append(told, t.openDrift(cc, m, f))
+			}
+		}
+		was.open[m.Name] = m.OpenDrifts
+	}
 	return told
 }
 
@@ -143,19 +157,24 @@ func (t *tracker) drift(cc *v1alpha1.CacheCluster, m *v1alpha1.ClusterStatus, mi
 	return h
 }
 
+func (t *tracker) openDrift(cc *v1alpha1.CacheCluster, m *v1alpha1.ClusterStatus, f *v1alpha1.DriftFinding) happening {
+	h := happening{Type: "OpenDrift", Namespace: cc.Namespace, Cache: cc.Name, Member: m.Name, OpenDrift: f}
+	object := f.Object
+	if t.withNamespace {
+		object += " -n " + cc.Namespace
+	}
+	h.line = openDriftLine(m.Name, object, f, t.now())
+	return h
+}
+
 // driftLine begins with words that scripts look for; they do not change.
 func driftLine(member, object string, d *v1alpha1.Drift, now time.Time) string {
-	what := "was changed"
-	fields := " " + strings.Join(d.Fields, ", ")
-	if d.Deleted {
-		what, fields = "was deleted", ""
+	fields := ""
+	if !d.Deleted {
+		fields = " " + driftFields(&d.DriftFinding)
 	}
-	by := ""
-	if d.Manager != "" && d.Manager != "unknown" {
-		by = " by " + d.Manager
-	}
-	return fmt.Sprintf("drift detected and corrected in %s  %s %s%s (%s%s at %s)",
-		repairTime(d.RepairedIn.Duration), member, object, fields, what, by, clock(d.At.Time, now))
+	return fmt.Sprintf("drift detected and corrected in %s  %s %s%s (%s at %s)",
+		repairTime(d.RepairedIn.Duration), member, object, fields, driftDone(&d.DriftFinding), clock(d.At.Time, now))
 }
 
 // repairTime in whole milliseconds, or less exactly where they are many or few.
