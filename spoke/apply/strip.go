@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 )
@@ -53,7 +52,7 @@ func (a *Applier) sendStripped(ctx context.Context, step *Step) (client.Object, 
 	if err != nil {
 		return nil, err
 	}
-	err = a.Client.Patch(ctx, stripped, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
+	err = a.Client.Patch(ctx, stripped, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(drift.Remover))
 	return stripped, err
 }
 

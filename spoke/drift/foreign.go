@@ -11,6 +11,11 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
+// Remover is the field manager that removes foreign fields. It is another one than
+// the one that applies: what is found under its name was put there in answer to the
+// removal, by the API server or a webhook, and is not ours.
+const Remover = v1alpha1.FieldManager + "-remover"
+
 // restartedAt is what kubectl rollout restart sets: a wish for a restart, not a field
 // of anybody.
 var restartedAt = fieldpath.MakePathOrDie("spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
@@ -43,7 +48,7 @@ func (p *Policy) ForeignFields(kind string, wanted *Fields, live metav1.Object) 
 			case field.Equals(restartedAt), p.ignores(kind, e.Manager, field):
 			case !isItem && anyUnder(all, field):
 				// It only holds fields, each of which is looked at itself.
-			case e.Manager == v1alpha1.FieldManager && !isItem && !keyed(field):
+			case e.Manager == Remover && !isItem && !keyed(field):
 				// What the API server put there when we removed it: its default.
 			default:
 				found.Insert(field)

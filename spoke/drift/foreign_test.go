@@ -45,8 +45,8 @@ func TestForeignIsWhatOthersHoldInThePodTemplateBesideOurs(t *testing.T) {
 		{name: "ignored by its path", rules: []v1alpha1.DriftIgnore{{Path: `spec.template.spec.containers[name="sidecar"]`}}, entries: []metav1.ManagedFieldsEntry{by("injector", noon, sidecar...)}},
 		{name: "kept", why: "the policy says so", action: v1alpha1.ForeignKeep, entries: []metav1.ManagedFieldsEntry{by("injector", noon, sidecar...)}},
 		{name: "in a Service", why: "it has no pod template", kind: "Service", entries: []metav1.ManagedFieldsEntry{by("injector", noon, sidecar...)}},
-		{name: "a default that came of our removal", why: "it comes again each time", entries: []metav1.ManagedFieldsEntry{by(v1alpha1.FieldManager, noon, policy)}},
-		{name: "a sidecar that came with our removal", why: "no API server has a default for one", entries: []metav1.ManagedFieldsEntry{by(v1alpha1.FieldManager, noon, sidecar...)}, want: []string{`spec.template.spec.containers[name="sidecar"]`}},
+		{name: "a default that came of our removal", why: "it comes again each time", entries: []metav1.ManagedFieldsEntry{by(drift.Remover, noon, policy)}},
+		{name: "a sidecar that came with our removal", why: "no API server has a default for one", entries: []metav1.ManagedFieldsEntry{by(drift.Remover, noon, sidecar...)}, want: []string{`spec.template.spec.containers[name="sidecar"]`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.action == "" {
