@@ -25,7 +25,7 @@ func (a *Applier) strip(ctx context.Context, step *Step, report *Report) (stop b
 	}
 	a.Recent.settle(string(stripped.GetUID()), drift.Settled(step.Foreign, &a.Owner.Drift, step.Wanted, stripped))
 	a.Recent.Put(key, a.Namespace, stripped)
-	report.Inventory = append(report.Inventory, entry(key, stripped))
+	report.keep(step, stripped)
 	now := a.Now()
 	report.Changes = append(report.Changes, Change{Key: key, Verb: Strip, Foreign: step.Foreign, Found: step.Live, DoneAt: now, Took: now.Sub(a.Since)})
 	return false
