@@ -69,6 +69,9 @@ func scenarios() []scenario {
 		{name: "drift-reported", setup: placedWith(reportOnly, one, two), differs: true, done: reported(one), act: edited(one, set, func(o client.Object) {
 			o.(*appsv1.StatefulSet).Spec.Replicas = ptr.To[int32](3)
 		})},
+		{name: "recreate-around-pods", setup: placedWith(consent, one, two), act: changed(func(cc *v1alpha1.CacheCluster) {
+			cc.Spec.Pod = &v1alpha1.PodSpec{Management: v1alpha1.PodManagementOrderedReady}
+		})},
 		{name: "place-more", setup: placed(one, two), act: changed(func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.Clusters = []string{one, two, three} })},
 		{name: "place-less", setup: placed(one, two), done: left(two), act: changed(func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.Clusters = []string{one} })},
 		{name: "place-elsewhere", setup: placed(one, two), done: left(two), act: changed(func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.Clusters = []string{one, three} })},
@@ -101,6 +104,8 @@ func placed(members ...string) func(*run) error {
 func reportOnly(cc *v1alpha1.CacheCluster) {
 	cc.Spec.Policies.Drift = &v1alpha1.DriftPolicy{Policy: v1alpha1.DriftReport}
 }
+
+func consent(cc *v1alpha1.CacheCluster) { cc.Spec.Policies.Recreate = v1alpha1.RecreateOrphanPods }
 
 // placedWith creates the CacheCluster with a change. A namesake that is being
 // deleted is waited for.
