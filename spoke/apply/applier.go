@@ -133,6 +133,12 @@ func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bo
 		return report.fail(step.Problem)
 	case Keep:
 		report.keep(step, step.Live)
+		if change, since, ok := a.Recent.Tried(key, a.Namespace); ok {
+			// It went through after all.
+			change.DoneAt = a.Now()
+			change.Took = change.DoneAt.Sub(since)
+			report.Changes = append(report.Changes, change)
+		}
 		return false
 	case Leave:
 		a.leave(step, report)
@@ -142,16 +148,24 @@ func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bo
 	case Strip:
 		return a.strip(ctx, step, report)
 	}
+	change := Change{Key: key, Verb: step.Verb, Finding: step.Finding, Deleted: step.Deleted, Intent: step.Intent, Found: step.Live}
 	applied, err := a.put(ctx, step)
 	if err != nil {
+		if change.Drifted() {
+			a.Recent.Try(key, a.Namespace, change, a.Since)
+		}
 		return report.fail(foreign(outcome.Of(err, "apply", key.String()), step))
 	}
 	a.Recent.Learn(step.Desired, applied)
 	a.Recent.Put(key, a.Namespace, applied)
 	report.keep(step, applied)
-	now := a.Now()
-	report.Changes = append(report.Changes, Change{Key: key, Verb: step.Verb, Finding: step.Finding,
-		Deleted: step.Deleted, Intent: step.Intent, Found: step.Live, DoneAt: now, Took: now.Sub(a.Since)})
+	since := a.Since
+	if _, first, ok := a.Recent.Tried(key, a.Namespace); ok {
+		since = first
+	}
+	change.DoneAt = a.Now()
+	change.Took = change.DoneAt.Sub(since)
+	report.Changes = append(report.Changes, change)
 	return false
 }
 

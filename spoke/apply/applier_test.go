@@ -2,7 +2,10 @@ package apply
 
 import (
 	"context"
+	"maps"
+	"net"
 	"net/http"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +27,8 @@ type member struct {
 	holds   map[Key]*unstructured.Unstructured
 	silent  map[Key]bool
 	applied []string
+	// mute: answers to what is applied are lost.
+	mute bool
 }
 
 func (m *member) Get(_ context.Context, at client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -43,6 +48,9 @@ func (m *member) Scheme() *runtime.Scheme { return clientgoscheme.Scheme }
 
 func (m *member) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
 	m.applied = append(m.applied, object.GetObjectKind().GroupVersionKind().Kind+"/"+object.GetName())
+	if m.mute {
+		return &net.OpError{Op: "read", Err: syscall.ECONNRESET}
+	}
 	return nil
 }
 
@@ -101,5 +109,36 @@ func TestUnderReportADeletedChildStaysDeletedAndIsNotForgotten(t *testing.T) {
 	}
 	if len(report.Inventory) != len(before.Inventory) {
 		t.Errorf("inventory has %d entries, was %d: without its entry the child would be new, and created", len(report.Inventory), len(before.Inventory))
+	}
+}
+
+// The member made the child anew and its answer was lost: afterwards nothing is to be
+// seen of the deletion, which is reported all the same, once.
+func TestARepairWhoseAnswerWasLostIsReportedWhenItTurnsOutToHaveBeenMade(t *testing.T) {
+	all := desired(t)
+	live := liveOf(t, all)
+	before := owner
+	before.Inventory = inventoryOf(live)
+	without := maps.Clone(live)
+	delete(without, budgetKey)
+	m := &member{holds: map[Key]*unstructured.Unstructured{}, mute: true}
+	applier := applierTo(m, before)
+	clock := time.Now()
+	applier.Now, applier.Since = func() time.Time { return clock }, clock
+	lost := applier.Apply(t.Context(), Decide(all, without, before, applier.Recent))
+	if len(lost.Failures) != 1 || len(lost.Changes) != 0 {
+		t.Fatalf("failures %v, changes %v", lost.Failures, lost.Changes)
+	}
+	clock = clock.Add(time.Second)
+	applier.Since = clock
+	report := applier.Apply(t.Context(), Decide(all, live, before, applier.Recent))
+	if len(report.Changes) != 1 || report.Changes[0].Key != budgetKey || !report.Changes[0].Deleted || report.Changes[0].Took != time.Second {
+		t.Errorf("changes %+v, want the budget's, a second after its deletion was seen", report.Changes)
+	}
+	if report = applier.Apply(t.Context(), Decide(all, live, before, applier.Recent)); len(report.Changes) != 0 {
+		t.Errorf("it is reported again: %+v", report.Changes)
+	}
+	if len(m.applied) != 1 {
+		t.Errorf("applied %v", m.applied)
 	}
 }

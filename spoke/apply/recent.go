@@ -20,6 +20,7 @@ type Recent struct {
 	written map[place]metav1.Object
 	known   map[lesson]*drift.Fields
 	unfit   map[lesson]unfit
+	tried   map[place]tried
 }
 
 // unfit is an object that was not taken over in the version that was looked at.
@@ -37,7 +38,7 @@ type lesson struct{ uid, hash string }
 
 // NewRecent remembers nothing yet.
 func NewRecent() *Recent {
-	return &Recent{written: map[place]metav1.Object{}, known: map[lesson]*drift.Fields{}, unfit: map[lesson]unfit{}}
+	return &Recent{written: map[place]metav1.Object{}, known: map[lesson]*drift.Fields{}, unfit: map[lesson]unfit{}, tried: map[place]tried{}}
 }
 
 // Put remembers what the API server answered.

@@ -147,3 +147,28 @@ func Differ(a, b map[string]string) string {
 	}
 	return text
 }
+
+// WithoutLastDrift leaves out which drift was put right last. A process that is
+// killed between a repair and its report takes that with it: it is over, and in the
+// member nothing of it is left to be seen.
+func WithoutLastDrift(state map[string]string) map[string]string {
+	left := map[string]string{}
+	for key, text := range state {
+		var lines []string
+		end := ""
+		for _, line := range strings.Split(text, "\n") {
+			switch body := strings.TrimLeft(line, " "); {
+			case end != "":
+				if strings.TrimSuffix(line, ",") == end {
+					end = ""
+				}
+			case body == `"lastDrift": {`:
+				end = line[:len(line)-len(body)] + "}"
+			case !strings.Contains(line, "lastDrift"):
+				lines = append(lines, line)
+			}
+		}
+		left[key] = strings.Join(lines, "\n")
+	}
+	return left
+}

@@ -114,6 +114,16 @@ func (t *Trace) hold(n int) {
 	t.held += n
 }
 
+// Fault that is armed, or empty.
+func (t *Trace) Fault() Fault {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.armed == nil {
+		return ""
+	}
+	return t.armed.Fault
+}
+
 // Hit is when the fault was injected, or zero.
 func (t *Trace) Hit() time.Time {
 	t.mu.Lock()
