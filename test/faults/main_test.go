@@ -22,6 +22,7 @@ import (
 var (
 	full     = os.Getenv("FAULTS_FULL") != ""
 	seed     = setting("FAULTS_SEED", time.Now().UnixNano()%1_000_000)
+	only     = os.Getenv("FAULTS_ONLY")
 	chosen   = os.Getenv("FAULTS_CASE")
 	file     = os.Getenv("FAULTS_REPORT")
 	parallel = setting("FAULTS_PARALLEL", 12)

@@ -165,7 +165,7 @@ func WithoutLastDrift(state map[string]string) map[string]string {
 			case body == `"lastDrift": {`:
 				end = line[:len(line)-len(body)] + "}"
 			case !strings.Contains(line, "lastDrift"):
-				lines = append(lines, line)
+				lines = append(lines, strings.TrimSuffix(line, ","))
 			}
 		}
 		left[key] = strings.Join(lines, "\n")
