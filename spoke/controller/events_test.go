@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ func TestEventsAreForTransitionsThatSomebodyShouldKnow(t *testing.T) {
 	drifted := ready
 	drifted.OpenDrifts = []v1alpha1.DriftFinding{{Object: "Service/a", Fields: []string{"spec.ports"}, Manager: "kubectl-edit"}}
 	foreign := ready
-	foreign.OpenDrifts = append(drifted.OpenDrifts, v1alpha1.DriftFinding{Object: "StatefulSet/a", Fields: []string{"x"}, Foreign: true})
+	foreign.OpenDrifts = append(slices.Clone(drifted.OpenDrifts), v1alpha1.DriftFinding{Object: "StatefulSet/a", Fields: []string{"x"}, Foreign: true})
 	fight := is(v1alpha1.MemberBlocked, v1alpha1.ClassConflict, v1alpha1.ReasonDriftFight)
 	fight.OpenDrifts = drifted.OpenDrifts
 	for _, c := range []struct {

@@ -70,7 +70,7 @@ func TestPodsThatLackAreAskedAboutAfterAWhileAndThenLessAndLess(t *testing.T) {
 	if l.asked != 0 || seen.State != v1alpha1.MemberProgressing || look != firstLook {
 		t.Fatalf("at once: asked %d times, %s, again after %s", l.asked, seen.State, look)
 	}
-	seen, look = l.sees(t, mc, noon.Add(time.Second))
+	_, look = l.sees(t, mc, noon.Add(time.Second))
 	if l.asked != 0 || look != firstLook-time.Second {
 		t.Fatalf("an event meanwhile: asked %d times, again after %s", l.asked, look)
 	}

@@ -53,9 +53,9 @@ func (f *freezer) frozen() chan struct{} {
 
 func (f *freezer) informer(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	if f.holds(example) {
-		inner := lw
-		lw = &toolscache.ListWatch{ListFunc: inner.List, WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) {
-			w, err := inner.Watch(o)
+		inner := toolscache.ToListerWatcherWithContext(lw)
+		lw = &toolscache.ListWatch{ListWithContextFunc: inner.ListWithContext, WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := inner.WatchWithContext(ctx, o)
 			if err != nil {
 				return nil, err
 			}
