@@ -3,8 +3,9 @@
 // The protocol:
 //
 //  1. Plan is pure. It holds each child's intent against the live object and
-//     decides: keep, create, update (our wish changed), repair (it drifted), wait
-//     (it is being deleted) or refuse (it belongs to somebody else). Children
+//     decides: keep, create, update (our wish changed), repair (it drifted), leave
+//     (it drifted, and only that is reported), recreate, take over, wait (it is being
+//     deleted) or refuse (it belongs to somebody else). Children
 //     that are not wanted any more are to be pruned.
 //  2. Apply carries a plan out with server-side apply, in order: a Service before
 //     the StatefulSet that needs it. One child's failure does not stop the next,
@@ -12,7 +13,11 @@
 //     makes no write.
 //     A member that holds nothing of a cache yet takes all of it or nothing: first
 //     every child is looked up and applied as a dry run.
-//  3. Pruning comes last and only when every child was applied, by UID, so that a
+//  3. What cannot change in place keeps its live value, and the rest is applied.
+//     With consent, the child is recreated, see Applier.recreate.
+//  4. What was there before is taken over as the policy says, and never what carries
+//     another owner's mark.
+//  5. Pruning comes last and only when every child was applied, by UID, so that a
 //     namesake that came in the meantime is never touched.
 //
 // A child is found again by its labels, which it has from its first moment on,
@@ -22,4 +27,7 @@
 // Nothing is created because a cache lacks it: whatever the cache calls absent is
 // looked up in the API server first, and the first apply of an object does not
 // force, so that an object of somebody else is met as a conflict, not taken.
+//
+// At the end children are deleted, the StatefulSet and its pods first, or released:
+// left running without our marks.
 package apply

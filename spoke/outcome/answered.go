@@ -141,7 +141,7 @@ func invalid(s metav1.Status) Failure {
 		return transient()
 	case immutable(s):
 		return Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonImmutableField,
-			Hint: "put the field back, or delete the CacheCluster and create it anew"}
+			Hint: "put the field back, or delete the object in the member: it is created anew"}
 	}
 	return rejected(s)
 }

@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,8 +26,16 @@ func TestPodsGoBeforeWhatLeadsToThem(t *testing.T) {
 	if err := lab.hub.Client.Delete(t.Context(), cc); err != nil {
 		t.Fatal(err)
 	}
-	entry := inState(t, cc, one, v1alpha1.MemberDeleting, v1alpha1.ReasonChildrenTerminating)
-	contains(t, "message", entry.Message, "removing StatefulSet/sessions and its pods, then PodDisruptionBudget/sessions, Service/sessions")
+	becomes(t, cc, "says what it waits for", func(cc *v1alpha1.CacheCluster) error {
+		entry, err := statusOf(cc, one)
+		if err != nil {
+			return err
+		}
+		if want := "removing StatefulSet/sessions and its pods, then PodDisruptionBudget/sessions, Service/sessions"; entry.State != v1alpha1.MemberDeleting || entry.Message != want {
+			return fmt.Errorf("%s: %q", entry.State, entry.Message)
+		}
+		return nil
+	})
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions"}}
 	reload(t, lab.members[one].Client, service)
 	if service.DeletionTimestamp != nil {
