@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -66,7 +67,7 @@ func (f *fleet) measureHung(ctx context.Context) (err error) {
 		return err
 	}
 	h.LandedS = landed.Sub(back).Seconds()
-	if err := f.allReady(ctx, append(ill.made, before.made...)); err != nil {
+	if err := f.allReady(ctx, slices.Concat(ill.made, before.made)); err != nil {
 		return err
 	}
 	if err := f.settle(ctx, quietTime); err != nil {
@@ -77,12 +78,12 @@ func (f *fleet) measureHung(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	creates, drifts := append(before.creates, after.creates...), append(before.drifts, after.drifts...)
+	creates, drifts := slices.Concat(before.creates, after.creates), slices.Concat(before.drifts, after.drifts)
 	h.HealthyP50, h.HungP50 = ms(quantile(creates, .5)), ms(quantile(ill.creates, .5))
 	h.HealthyDriftP50, h.HungDriftP50 = ms(quantile(drifts, .5)), ms(quantile(ill.drifts, .5))
 	h.CreateRatio, h.DriftRatio = ratio(h.HungP50, h.HealthyP50), ratio(h.HungDriftP50, h.HealthyDriftP50)
 	f.report.HungMember = h
-	return f.remove(ctx, append(append(before.made, ill.made...), after.made...)...)
+	return f.remove(ctx, slices.Concat(before.made, ill.made, after.made)...)
 }
 
 // work is the same in every round: creates and drifts in turn.

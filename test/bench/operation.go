@@ -1,9 +1,6 @@
 package main
 
-import (
-	"context"
-	"strings"
-)
+import "context"
 
 // operation is what one operation cost, or several: what changed something at the
 // API servers of the hub and of all members, and all that the manager sent to them.
@@ -48,14 +45,4 @@ func (f *fleet) snapshot(ctx context.Context) (operation, error) {
 
 func (o operation) plus(other operation) operation {
 	return operation{o.Hub.plus(other.Hub), o.Members.plus(other.Members), o.Manager.plus(other.Manager)}
-}
-
-// dryRuns of a count.
-func (c counts) dryRuns() (n float64) {
-	for what, count := range c {
-		if strings.HasPrefix(what, dryRun) {
-			n += count
-		}
-	}
-	return n
 }
