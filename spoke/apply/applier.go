@@ -31,7 +31,7 @@ type Applier struct {
 	CreateNamespace bool
 	Owner           Owner
 	// Hold says that a child is not to be put right now; nil holds none.
-	Hold func(Key) bool
+	Hold func(*Step) bool
 	// Now is the clock that repair times are measured with, Since when the event
 	// arrived that led to this plan.
 	Now   func() time.Time
@@ -122,7 +122,7 @@ func (a *Applier) Apply(ctx context.Context, plan Plan) Report {
 
 func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bool) {
 	key := step.Key()
-	if step.repairs() && a.Hold != nil && a.Hold(key) {
+	if step.repairs() && a.Hold != nil && a.Hold(step) {
 		step.Verb, step.Fought = Leave, true
 	}
 	if step.stranger() && step.Verb != Strip && !step.Fought {

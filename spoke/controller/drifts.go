@@ -74,6 +74,13 @@ func describe(key apply.Key, intent *unstructured.Unstructured, found metav1.Obj
 	return f
 }
 
+func describeStep(s *apply.Step) v1alpha1.DriftFinding {
+	if s.Verb == apply.Strip {
+		return describe(s.Key(), nil, s.Live, s.Foreign, false, true)
+	}
+	return describe(s.Key(), s.Intent, s.Live, s.Finding.Missing, s.Deleted, false)
+}
+
 func describeChange(c *apply.Change) v1alpha1.DriftFinding {
 	if c.Verb == apply.Strip {
 		return describe(c.Key, nil, c.Found, c.Foreign, false, true)

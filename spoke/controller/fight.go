@@ -16,8 +16,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 )
 
-// The fight breaker. A fight is that one manager changed the same field back
-// fightFlips times within fightWindow. From then on the object is put right after
+// The fight breaker. A fight is that one manager changes a field once more that was put
+// right fightFlips times within fightWindow after it had done so. From then on the object is put right after
 // fightPause, then after twice as long each time, up to fightPauseMax. It is over when the
 // object has stayed right for fightWindow.
 const (
@@ -38,12 +38,13 @@ type fights struct {
 type fight struct {
 	// flips are the last repairs, at most fightFlips, the latest last.
 	flips []flip
-	// The rest is of an object that is put right slowly: how often it was changed, what
-	// is fought over, the pause and when it ends.
-	count   int
+	// finding is what the last repair was about.
 	finding v1alpha1.DriftFinding
-	pause   time.Duration
-	due     time.Time
+	// The rest is of an object that is put right slowly: how often that was done, the
+	// pause and when it ends.
+	count int
+	pause time.Duration
+	due   time.Time
 }
 
 // flip is one repair of what a manager had done.
@@ -58,42 +59,52 @@ func (f *fight) slow() bool { return f.count > 0 }
 
 // repaired notes a repair.
 func (f *fight) repaired(finding v1alpha1.DriftFinding, now time.Time) {
-	f.flips = slices.DeleteFunc(f.flips, func(old flip) bool { return now.Sub(old.at) > fightWindow })
 	f.flips = append(f.flips, flip{at: now, manager: finding.Manager, fields: fieldsIn(&finding)})
 	f.flips = f.flips[max(0, len(f.flips)-fightFlips):]
-	switch {
-	case f.slow():
+	f.finding = finding
+	if f.slow() {
 		f.count++
 		f.pause = min(2*f.pause, fightPauseMax)
-	case f.began():
-		f.count, f.pause = fightFlips, fightPause
-	default:
-		return
+		f.due = now.Add(f.pause)
 	}
-	f.finding, f.due = finding, now.Add(f.pause)
 }
 
-// began says whether one manager changed one field in each of the last flips.
-func (f *fight) began() bool {
-	if len(f.flips) < fightFlips {
-		return false
+// holds says whether a new drift is to wait. It may be the one that makes a fight.
+func (f *fight) holds(drifted func() v1alpha1.DriftFinding, now time.Time) bool {
+	if !f.slow() && f.armed(now) && f.goesOn(drifted()) {
+		f.count, f.pause = fightFlips, fightPause
+		f.due = f.last().Add(f.pause)
 	}
-	last := f.flips[len(f.flips)-1]
-	return slices.ContainsFunc(last.fields, func(field string) bool {
-		return !slices.ContainsFunc(f.flips, func(other flip) bool { return other.manager != last.manager || !slices.Contains(other.fields, field) })
+	return f.slow() && now.Before(f.due)
+}
+
+// armed says that there were enough flips for a fight lately.
+func (f *fight) armed(now time.Time) bool {
+	return len(f.flips) == fightFlips && now.Sub(f.flips[0].at) <= fightWindow
+}
+
+// goesOn says whether what drifted now is what one manager changed each time before.
+func (f *fight) goesOn(drifted v1alpha1.DriftFinding) bool {
+	return slices.ContainsFunc(fieldsIn(&drifted), func(field string) bool {
+		return !slices.ContainsFunc(f.flips, func(other flip) bool {
+			return other.manager != drifted.Manager || !slices.Contains(other.fields, field)
+		})
 	})
 }
+
+// last is when it was put right last.
+func (f *fight) last() time.Time { return f.flips[len(f.flips)-1].at }
 
 // over says that the other side has been quiet for long enough; right is whether the
 // object is as it shall be.
 func (f *fight) over(right bool, now time.Time) bool {
-	return right && (len(f.flips) == 0 || now.Sub(f.flips[len(f.flips)-1].at) >= fightWindow)
+	return right && (len(f.flips) == 0 || now.Sub(f.last()) >= fightWindow)
 }
 
 // wait is how long until something is to be done about it.
 func (f *fight) wait(right bool, now time.Time) time.Duration {
 	if right {
-		return max(time.Millisecond, f.flips[len(f.flips)-1].at.Add(fightWindow).Sub(now))
+		return max(time.Millisecond, f.last().Add(fightWindow).Sub(now))
 	}
 	return max(time.Millisecond, f.due.Sub(now))
 }
@@ -105,12 +116,13 @@ func fieldsIn(f *v1alpha1.DriftFinding) []string {
 	return f.Fields
 }
 
-// hold says whether an object is not to be put right now.
-func (f *fights) hold(cache types.NamespacedName, object apply.Key, now time.Time) bool {
+// hold says whether an object is not to be put right now; drifted is asked what there
+// is to be put right where that matters.
+func (f *fights) hold(cache types.NamespacedName, object apply.Key, drifted func() v1alpha1.DriftFinding, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	of := f.of[cache][object]
-	return of != nil && of.slow() && now.Before(of.due)
+	return of != nil && of.holds(drifted, now)
 }
 
 // bout is what is to be said of the fights of one MemberCache.

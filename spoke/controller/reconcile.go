@@ -176,8 +176,9 @@ func (m *member) applier(s *snapshot) *apply.Applier {
 	policy, _ := drift.NewPolicy(&s.cache.Spec.Policies)
 	policy.Scalers = s.scalers
 	return &apply.Applier{
-		Hold: func(object apply.Key) bool {
-			return m.fights.hold(client.ObjectKeyFromObject(s.cache), object, m.Clock.Now())
+		Hold: func(step *apply.Step) bool {
+			drifted := func() v1alpha1.DriftFinding { return describeStep(step) }
+			return m.fights.hold(client.ObjectKeyFromObject(s.cache), step.Key(), drifted, m.Clock.Now())
 		},
 		Client: s.engaged.cluster.GetClient(), Reader: s.engaged.cluster.GetAPIReader(), Recent: m.recent,
 		Namespace: s.cache.Namespace, CreateNamespace: s.cache.Spec.CreateNamespace,
