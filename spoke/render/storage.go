@@ -12,9 +12,10 @@ import (
 const (
 	// CacheContainer is the name of the container that runs the cache.
 	CacheContainer = "memcached"
-	// DataVolume is the name of the claim of each pod, DataPath where it is mounted.
+	// DataVolume is the name of the claim of each pod.
 	DataVolume = "data"
-	DataPath   = "/data"
+	// DataPath is where it is mounted.
+	DataPath = "/data"
 )
 
 // store gives a StatefulSet's pods a claim each. The retention is always stated: a

@@ -96,7 +96,7 @@ func TestAFaultIsMetOnceAndTheServerSeesWhatItShould(t *testing.T) {
 			process := &Process{Board: &Board{}}
 			transport := process.Transport("m", serverFunc(func(r *http.Request) (*http.Response, error) {
 				carried++
-				return &http.Response{StatusCode: 200, Body: io.NopCloser(bytes.NewReader(nil)), Request: r}, nil
+				return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(nil)), Request: r}, nil
 			}))
 			trace := process.Board.Open("shop")
 			trace.Arm(Case{"s", Point{Place{"m", "delete", "services", "cache"}, 1}, c.fault})
