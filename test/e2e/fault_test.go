@@ -195,4 +195,24 @@ var _ = Describe("a fault that is injected", Label("fault"), func() {
 		undo(ctx, id)
 		exactly(ctx, ns, map[string]int32{name: 3})
 	})
+
+	It("makes a fight be told, with field, manager and count, in its member only; afterwards the field is right", func(ctx SpecContext) {
+		id := inject(ctx, "fight", name, "-n", ns, "--member", broken, "--every", "100ms", "--manager", "another-controller")
+		Eventually(ctx, func(g Gomega) {
+			of := entry(getCache(ctx, g, ns, name), broken)
+			g.Expect(of.Reason).To(Equal(v1alpha1.ReasonDriftFight), of.Message)
+			g.Expect(of.Message).To(MatchRegexp(`StatefulSet/cache: spec\.replicas was changed back \d+ times by another-controller`))
+		}).Should(Succeed())
+		for _, member := range whole {
+			Expect(entry(getCache(ctx, Default, ns, name), member).State).To(Equal(v1alpha1.MemberReady), member)
+		}
+		scale(ctx, ns, name, 3)
+		settled(ctx, ns, name, 3, whole...)
+		undo(ctx, id)
+		// The hub calls the fight over only after two quiet minutes, for which this does
+		// not wait; what it wants is there at once, or after its pause.
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(*readChildren(ctx, g, lab.member(broken), ns).sets[name].Spec.Replicas).To(Equal(int32(3)))
+		}).Should(Succeed())
+	})
 })

@@ -9,10 +9,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -151,6 +153,29 @@ func TestUndoRestoresWhatWasThereAlsoFromAnotherProcess(t *testing.T) {
 			}
 		})
 	}
+
+	t.Run("but not who owned a field where another wish came in between, which the hub would then not see", func(t *testing.T) {
+		r := fault.Request{Fault: fault.Drift, Namespace: ns, Cache: "sessions", Member: two}
+		if _, err := injector().Inject(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		member := lab.members[two].Client
+		live := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions"}}
+		wish := []byte(`{"metadata":{"annotations":{"` + v1alpha1.AnnotationIntent + `":"another"}}}`)
+		if err := member.Patch(t.Context(), live, client.RawPatch(types.MergePatchType, wish), client.FieldOwner("test")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := injector().Undo(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		reload(t, member, live)
+		for _, e := range live.ManagedFields {
+			owns := strings.Contains(string(e.FieldsV1.GetRawBytes()), `"f:replicas"`) && e.Subresource == ""
+			if owns && e.Manager == v1alpha1.FieldManager {
+				t.Errorf("%s owns the field again, though its wish is another", e.Manager)
+			}
+		}
+	})
 }
 
 func credentialNameOf(t *testing.T, member string) string {

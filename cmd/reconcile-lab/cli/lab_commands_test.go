@@ -34,6 +34,15 @@ func TestLabCommandsWithoutALabOrWithWrongInput(t *testing.T) {
 		{"a lab without members", []string{"up", "--members", "0"}, exitUsage, "", "--members 0"},
 		{"an unknown provider", []string{"up", "--provider", "minikube"}, exitUsage, "", "minikube"},
 		{"a name that is a path", []string{"up", "--name", "../a"}, exitUsage, "", "../a"},
+		{"down of a lab that there is not", []string{"down", "--name", "nolab"}, exitOK, "there is no lab nolab\n", ""},
+		{"a fault without a lab", []string{"inject", "drift"}, exitError, "", "reconcile-lab up"},
+		{"a fault in a lab that there is not", []string{"inject", "drift", "--lab", "nolab"}, exitUsage, "", "there is no lab nolab"},
+		{"a fault of no lab", []string{"inject", "drift", "--kubeconfig", "x"}, exitUsage, "", "--lab"},
+		{"no fault", []string{"inject"}, exitUsage, "", "name a fault"},
+		{"a fault that there is not", []string{"inject", "earthquake"}, exitUsage, "", "member-down MEMBER"},
+		{"a flag of another fault", []string{"inject", "slow", "member-1", "--code", "500"}, exitUsage, "", "--latency"},
+		{"an argument too many", []string{"inject", "hub-kill", "member-1"}, exitUsage, "", "takes no argument"},
+		{"two undos at once", []string{"inject", "--undo", "a", "b"}, exitUsage, "", "or none for all"},
 		{"two names that differ", []string{"clusters", "--name", "a", "--lab", "b"}, exitUsage, "", "one of them"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -99,6 +99,9 @@ func (o *object) changeBack(ctx context.Context, c client.Client, manager string
 			note = "it was put right already"
 			return nil
 		}
+		// Another wish of the hub's may have come in between: to say that the old value
+		// is what it wants would hide it from the hub for good.
+		same := o.sameBut(now)
 		if had {
 			at.Set(old)
 		} else {
@@ -107,10 +110,30 @@ func (o *object) changeBack(ctx context.Context, c client.Client, manager string
 		if err := c.Update(ctx, now, client.FieldOwner(manager)); err != nil {
 			return err
 		}
+		if !same {
+			note = "the old value is back; the hub puts right what it wants otherwise by now"
+			return nil
+		}
 		note = "the old value is back"
 		return o.restoreOwners(ctx, c, now, manager)
 	})
 	return note, err
+}
+
+// sameBut says whether nothing but the field has changed since.
+func (o *object) sameBut(now *unstructured.Unstructured) bool {
+	rest := func(u *unstructured.Unstructured) map[string]any {
+		u = u.DeepCopy()
+		for _, of := range []string{"managedFields", "resourceVersion", "generation"} {
+			unstructured.RemoveNestedField(u.Object, "metadata", of)
+		}
+		delete(u.Object, "status")
+		if at, err := field.Find(u.Object, o.Field); err == nil {
+			at.Remove()
+		}
+		return u.Object
+	}
+	return reflect.DeepEqual(rest(o.Before), rest(now))
 }
 
 // createAgain undoes a deletion where nobody else did.
