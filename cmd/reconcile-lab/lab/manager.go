@@ -164,7 +164,10 @@ func (l *Lab) StartManager(ctx context.Context, p Provider, report Report) error
 
 func (l *Lab) managerRuns(m Manager) bool {
 	found, err := process.Find(l.Dir, filepath.Base(m.Binary))
-	return err == nil && len(found) == 1 && slices.Equal(found[0].Args, append([]string{m.Binary}, l.managerArguments(m)...))
+	// Others are somebody's second managers.
+	return err == nil && slices.ContainsFunc(found, func(p process.Process) bool {
+		return slices.Equal(p.Args, append([]string{m.Binary}, l.managerArguments(m)...))
+	})
 }
 
 func (l *Lab) stopManager(ctx context.Context, s *State) error {
