@@ -27,6 +27,7 @@ var (
 	file     = os.Getenv("FAULTS_REPORT")
 	parallel = setting("FAULTS_PARALLEL", 12)
 	sample   = setting("FAULTS_SAMPLE", 220)
+	minutes  = setting("FAULTS_MINUTES", 0)
 	nHistory = setting("FAULTS_HISTORIES", -1)
 )
 

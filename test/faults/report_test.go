@@ -16,12 +16,14 @@ import (
 type report struct {
 	mu sync.Mutex
 
-	Seed       int64                     `json:"seed"`
-	Full       bool                      `json:"full"`
-	Seconds    float64                   `json:"seconds"`
-	Injected   int                       `json:"injected"`
-	Converged  int                       `json:"converged"`
-	Wrong      int                       `json:"wrong"`
+	Seed      int64   `json:"seed"`
+	Full      bool    `json:"full"`
+	Seconds   float64 `json:"seconds"`
+	Injected  int     `json:"injected"`
+	Converged int     `json:"converged"`
+	Wrong     int     `json:"wrong"`
+	// NotRun cases were chosen, and the time that was given was over.
+	NotRun     int                       `json:"notRun,omitempty"`
 	NotReached []string                  `json:"notReached,omitempty"`
 	Scenarios  map[string]scenarioReport `json:"scenarios"`
 	Faults     map[Fault]*faultReport    `json:"faults"`
@@ -121,6 +123,12 @@ func (r *report) missed(c Case) {
 	r.NotReached = append(r.NotReached, c.String())
 }
 
+func (r *report) skip(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.NotRun += n
+}
+
 func (r *report) problem(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,6 +172,9 @@ func (r *report) write(file string) error {
 	}
 	if n := len(r.NotReached); n > 0 {
 		fmt.Printf("not reached, not counted: %d, such as %s\n", n, r.NotReached[0])
+	}
+	if r.NotRun > 0 {
+		fmt.Printf("not run, the time was over: %d cases\n", r.NotRun)
 	}
 	if n := len(r.Histories); n > 0 {
 		failed := 0

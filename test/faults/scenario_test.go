@@ -75,6 +75,18 @@ func scenarios() []scenario {
 		{name: "place-more", setup: placed(one, two), act: changed(func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.Clusters = []string{one, two, three} })},
 		{name: "place-less", setup: placed(one, two), done: left(two), act: changed(func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.Clusters = []string{one} })},
 		{name: "place-elsewhere", setup: placed(one, two), done: left(two), act: changed(func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.Clusters = []string{one, three} })},
+		{name: "take-over", act: func(r *run) error {
+			if err := r.standsThere(one); err != nil {
+				return err
+			}
+			return placedWith(takeOver, one, two)(r)
+		}},
+		{name: "orphan", setup: placedWith(orphan, one, two), act: deleted, ends: true, done: func(_ *run, cc *v1alpha1.CacheCluster) error {
+			if cc != nil {
+				return errors.New("the CacheCluster is there")
+			}
+			return nil
+		}},
 		{name: "delete", setup: placed(one, two), act: deleted, done: goneEverywhere, ends: true},
 		{name: "recreate", setup: placed(one, two), act: func(r *run) error {
 			if err := deleted(r); err != nil {
@@ -103,6 +115,31 @@ func placed(members ...string) func(*run) error {
 
 func reportOnly(cc *v1alpha1.CacheCluster) {
 	cc.Spec.Policies.Drift = &v1alpha1.DriftPolicy{Policy: v1alpha1.DriftReport}
+}
+
+func takeOver(cc *v1alpha1.CacheCluster) { cc.Spec.Policies.Takeover = v1alpha1.TakeoverAlways }
+
+func orphan(cc *v1alpha1.CacheCluster) {
+	cc.Spec.Policies.Deletion = &v1alpha1.DeletionPolicy{Policy: v1alpha1.DeletionOrphan}
+}
+
+// standsThere makes objects of helm where the children of a cache will be.
+func (r *run) standsThere(member string) error {
+	c := r.members[member].Client
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}},
+		&corev1.Service{ObjectMeta: r.at(), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone,
+			Ports: []corev1.ServicePort{{Name: "cache", Port: 11211, TargetPort: intstr.FromInt32(7)}}}},
+		&policyv1.PodDisruptionBudget{ObjectMeta: r.at(), Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt32(3)),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "cache"}}}},
+	} {
+		if err := r.until("make what stands there", 20*time.Millisecond, func(ctx context.Context) error {
+			return final(client.IgnoreAlreadyExists(c.Create(ctx, object, client.FieldOwner("helm"))))
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func consent(cc *v1alpha1.CacheCluster) { cc.Spec.Policies.Recreate = v1alpha1.RecreateOrphanPods }
