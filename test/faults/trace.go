@@ -50,11 +50,15 @@ func (t *Trace) Arm(c Case) {
 	t.armed = &c
 }
 
-// Revive: another process works in the namespace now.
+// Revive: another process works in the namespace now. A fault that was not met by
+// the one before will not be met.
 func (t *Trace) Revive() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.dead = false
+	if t.hit.IsZero() {
+		t.armed = nil
+	}
 }
 
 // meet counts a place and gives the fault to inject, if any. A request of a process
