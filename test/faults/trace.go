@@ -106,10 +106,12 @@ func (t *Trace) carried(entry int, p Place, code int, took time.Duration) {
 	}
 }
 
-func (t *Trace) kill() {
+// kill ends a process as far as the namespace is concerned, unless that has been
+// killed for all in the meantime and another one works already.
+func (t *Trace) kill(p *Process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.dead = true
+	t.dead = t.dead || !p.dead.Load()
 }
 
 func (t *Trace) hold(n int) {

@@ -85,7 +85,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 	case KillAfter:
 		drain(response)
-		trace.kill()
+		trace.kill(t.process)
 		return nil, errKilled
 	}
 	return response, nil
