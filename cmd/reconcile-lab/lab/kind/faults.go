@@ -11,7 +11,7 @@ import (
 
 // Stop ends the node's container at once; Create starts it again.
 func (p *Provider) Stop(ctx context.Context, name string) error {
-	_, err := docker.Run(ctx, "stop", "--time", "0", p.nodeName(name))
+	_, err := docker.Run(ctx, "stop", "-t", "0", p.nodeName(name))
 	return err
 }
 
@@ -65,9 +65,10 @@ func (p *Provider) Cut(ctx context.Context, name string) error {
 	return err
 }
 
-// Mend puts it back, under the address that it had.
-func (p *Provider) Mend(ctx context.Context, name, address string) error {
-	_, err := docker.Run(ctx, "network", "connect", "--ip", address, network, p.nodeName(name))
+// Mend puts it back. Docker gives out the lowest free address, which is the one that
+// it had unless another container came; to ask for one is refused on kind's network.
+func (p *Provider) Mend(ctx context.Context, name, _ string) error {
+	_, err := docker.Run(ctx, "network", "connect", network, p.nodeName(name))
 	if err != nil && strings.Contains(err.Error(), "already exists in network") {
 		return nil
 	}
