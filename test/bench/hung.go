@@ -34,7 +34,8 @@ func (f *fleet) measureHung(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	witness := cacheName("cache", 0)
+	// One that nothing else happens to, if there are so many.
+	witness := mark{f.hub().name, cacheName("cache", f.caches-1), unknown}
 
 	step("%s hangs", victim)
 	defer func() { err = errors.Join(err, server.Signal(syscall.SIGCONT)) }()
@@ -42,16 +43,20 @@ func (f *fleet) measureHung(ctx context.Context) (err error) {
 	if err := server.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
+	h := &hung{}
+	reported := make(chan error, 1)
+	go func() {
+		said, err := f.marks.await(ctx, witness)
+		h.LossReportedS = said.Sub(stopped).Seconds()
+		reported <- err
+	}()
 	ill, err := f.work(ctx, "hung", n)
 	if err != nil {
 		return err
 	}
-	h := &hung{}
-	said, err := f.marks.await(ctx, mark{f.hub().name, witness, unknown})
-	if err != nil {
+	if err := <-reported; err != nil {
 		return err
 	}
-	h.LossReportedS = said.Sub(stopped).Seconds()
 
 	step("%s goes on", victim)
 	back := time.Now()
@@ -123,11 +128,13 @@ func (f *fleet) work(ctx context.Context, kind string, n int) (w work, err error
 		if _, err := f.marks.await(ctx, in(f.healthy(), name, ready)...); err != nil {
 			return w, err
 		}
-		took, err := spots[i%len(spots)].drift(ctx, fmt.Sprintf("bench-%s-%d", kind, i))
-		if err != nil {
-			return w, err
+		for _, s := range spots {
+			took, err := s.drift(ctx, fmt.Sprintf("bench-%s-%d", kind, i))
+			if err != nil {
+				return w, err
+			}
+			w.drifts = append(w.drifts, took)
 		}
-		w.drifts = append(w.drifts, took)
 	}
 	return w, nil
 }
