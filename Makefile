@@ -79,7 +79,7 @@ bench: build ## Measure an embedded lab of its own with MEMBERS, CACHES, TRIALS;
 
 .PHONY: lint
 lint: ## golangci-lint, import rules included.
-	$(TOOL) golangci-lint run ./...
+	$(TOOL) golangci-lint run --allow-parallel-runners ./...
 
 .PHONY: generate
 generate: ## Regenerate deepcopy code, CRDs, docs/api.md and the tables of docs/conditions.md.
