@@ -327,7 +327,9 @@ func (w *world) drift(s step) error {
 			o.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(int32(2 + s.N)))
 		}
 	}
-	return client.IgnoreNotFound(c.Patch(w.ctx, object, client.MergeFrom(before), client.FieldOwner("kubectl-edit")))
+	// Not always the same one: that would be a fight, which is fought slowly.
+	editor := fmt.Sprintf("editor-%d", s.N)
+	return client.IgnoreNotFound(c.Patch(w.ctx, object, client.MergeFrom(before), client.FieldOwner(editor)))
 }
 
 func with(m map[string]string, key, value string) map[string]string {
