@@ -158,7 +158,7 @@ var _ = Describe("drift in a member", Ordered, func() {
 				Expect(out).To(succeed())
 				line := out.lines()[len(out.lines())-1]
 				Expect(line).To(MatchRegexp(`^drift detected and corrected in \S+  ` + member + " " + d.object + " "))
-				Expect(line).To(MatchRegexp(regexp.QuoteMeta(d.object + " " + d.words())))
+				Expect(line).To(MatchRegexp(regexp.QuoteMeta(d.object+" ") + d.words()))
 
 				By("leaving the other members alone")
 				settled(ctx, ns, driftCache, 2)
@@ -178,7 +178,7 @@ var _ = Describe("drift in a member", Ordered, func() {
 		// What it said of the past ends here.
 		Eventually(observe.Out).Should(gbytes.Say(`drift detected .* member-3 StatefulSet/drifting \(was deleted`))
 		patch(ctx, lab.member("member-1"), &appsv1.StatefulSet{ObjectMeta: object(ns, driftCache)}, `{"spec":{"replicas":3}}`)
-		Eventually(observe.Out).Should(gbytes.Say(`drift detected and corrected in \S+  member-1 StatefulSet/drifting spec.replicas \(was changed by somebody at `))
+		Eventually(observe.Out).Should(gbytes.Say(`drift detected and corrected in \S+  member-1 StatefulSet/drifting spec.replicas 2 → \d+ \(was changed by somebody at `))
 		Eventually(observe.Interrupt()).Should(gexec.Exit(130))
 	})
 })
@@ -190,14 +190,15 @@ func counted(d *v1alpha1.Drift) int64 {
 	return d.Count
 }
 
-// words of a drift in the line that observe prints.
+// words match what observe says of it; between the field and who changed it stand
+// the values, where there are single ones.
 func (d drift) words() string {
-	words := d.field + " (was changed"
+	words := regexp.QuoteMeta(d.field) + `( .* → .*)? \(was changed`
 	if d.field == "" {
-		words = "(was deleted"
+		words = `\(was deleted`
 	}
 	if d.manager != "unknown" {
-		words += " by " + d.manager
+		words += " by " + regexp.QuoteMeta(d.manager)
 	}
 	return words + " at "
 }

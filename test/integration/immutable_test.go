@@ -191,9 +191,10 @@ func TestACacheThatIsDeletedWhileItIsRecreatedLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	adopted := make(chan bool, 1)
+	old := set.UID
 	go func() {
 		for event := range watched.ResultChan() {
-			if now, ok := event.Object.(*appsv1.StatefulSet); ok && now.UID != set.UID && now.DeletionTimestamp == nil && now.Status.ObservedGeneration > 0 {
+			if now, ok := event.Object.(*appsv1.StatefulSet); ok && now.UID != old && now.DeletionTimestamp == nil && now.Status.ObservedGeneration > 0 {
 				adopted <- true
 				return
 			}
