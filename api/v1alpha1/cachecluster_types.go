@@ -273,12 +273,15 @@ type Outcome struct {
 	Hint string `json:"hint,omitempty"`
 
 	// Attempt counts the tries since the class and reason last changed, as far as
-	// they had come when this was written; 0 where nothing is tried again.
+	// they had come when this was written, until the waits between them grow no more;
+	// 0 where nothing is tried again, and for somebody else's object, which is only
+	// looked at.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
 
 	// RetryAt is when the next try is due, unless an event brings it forward; absent
-	// where only an event does.
+	// where only an event does, and once the waits grow no more: then each comes after
+	// the longest wait of its class, and is not told of.
 	// +optional
 	RetryAt *metav1.Time `json:"retryAt,omitempty"`
 

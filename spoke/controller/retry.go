@@ -21,7 +21,7 @@ var (
 	// member that still counts as connected.
 	transientPace = pace{100 * time.Millisecond, time.Minute}
 	// blockedPace is for what no event announces, such as a quota that was raised. Each
-	// try is a write.
+	// try is a request to write.
 	blockedPace = pace{5 * time.Second, 5 * time.Minute}
 	// foreignPace is for somebody else's object: its tries only read.
 	foreignPace = pace{5 * time.Second, time.Minute}
@@ -47,8 +47,8 @@ func (p pace) after(attempt int32) time.Duration {
 	return min(wait, p.last)
 }
 
-// attempt is how often the same failure was met, and when the next try is due, as
-// the status shows it.
+// attempt is how often the same failure was met while the waits grew, and when the
+// next try is due while they still do, as the status shows it.
 type attempt struct {
 	count int32
 	at    *metav1.Time
@@ -136,7 +136,8 @@ func (r *retries) admit(key types.NamespacedName, generation int64, now time.Tim
 //
 // A try that came before it was due, because of an event, leaves count and time as
 // they are: a member whose pods change while it is blocked neither waits longer for
-// that nor costs a write.
+// that nor costs a write. So does one that comes when the waits grow no more: what
+// stays blocked for days is told of once.
 func (r *retries) next(key types.NamespacedName, generation int64, shown *outcome.Failure, all []*outcome.Failure, saved savedOutcome, now time.Time) (time.Duration, attempt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,15 +165,22 @@ func (r *retries) next(key types.NamespacedName, generation int64, shown *outcom
 	switch {
 	case known:
 		// The manager was started anew, or the member woken: this is no news.
-		f.due = saved.RetryAt.Time
+		if saved.RetryAt != nil {
+			f.due = saved.RetryAt.Time
+		}
 		if left := f.due.Sub(now); left <= 0 || left > longest || left < plan.atLeast {
 			f.due = r.dueAfter(plan, f.count, now)
 		}
 	case !first && now.Before(f.due) && f.due.Sub(now) <= longest && plan.atLeast <= f.due.Sub(now):
 	default:
-		f.count++
+		if !plan.steady(f.count) {
+			f.count++
+		}
 		f.due = r.dueAfter(plan, f.count, now)
 		f.at = shownTime(f.due)
+		if plan.steady(f.count) {
+			f.at = nil
+		}
 	}
 	f.hold, f.granted = plan.atLeast > 0, time.Time{}
 	wait := max(f.due.Sub(now), time.Millisecond)
@@ -181,8 +189,9 @@ func (r *retries) next(key types.NamespacedName, generation int64, shown *outcom
 		f.count < patience && now.Sub(f.since) < patienceTime && wait < patienceTime &&
 		// That a child is being recreated is told before it begins.
 		shown.Reason != v1alpha1.ReasonRecreating
-	if waitsForSpec(shown) {
-		// What is tried again is another child; this one waits for the spec.
+	if waitsForSpec(shown) || shown.Reason == v1alpha1.ReasonObjectOfAnother {
+		// What is tried again is another child, and this one waits for the spec; or to
+		// look whether somebody else's object is still there is no try, it changes nothing.
 		told = attempt{}
 	}
 	return wait, told
@@ -204,7 +213,7 @@ type savedOutcome struct {
 }
 
 func (s *savedOutcome) tells(generation int64, f *outcome.Failure) bool {
-	return s.generation == generation && s.Class == f.Class && s.Reason == f.Reason && s.Attempt > 0 && s.RetryAt != nil
+	return s.generation == generation && s.Class == f.Class && s.Reason == f.Reason && s.Attempt > 0
 }
 
 // retryPlan is the soonest pace of several failures, and the longest wait that a
@@ -221,6 +230,11 @@ func (p retryPlan) after(attempt int32) time.Duration {
 		wait = min(wait, other.after(attempt))
 	}
 	return wait
+}
+
+// steady says that the wait after so many tries is as long as it gets.
+func (p retryPlan) steady(attempt int32) bool {
+	return attempt > 1 && p.after(attempt) == p.after(attempt+1)
 }
 
 // waitsForSpec: nothing but another spec, or an event of a child, makes it pass.

@@ -103,7 +103,7 @@ func TestAChildThatCanBeTriedAgainIsHoweverAnotherIsShown(t *testing.T) {
 
 func TestTheTimeThatIsToldIsTheTimeThatIsAskedFor(t *testing.T) {
 	r := newTrial(t)
-	for range 8 {
+	for range 6 {
 		wait, got := r.fails(failure(v1alpha1.ClassBlocked, "Forbidden"))
 		due := r.clock.Now().Add(wait)
 		if early := due.Sub(got.at.Time); early > 0 || early <= -time.Second {
@@ -148,6 +148,47 @@ func TestAnEventMeanwhileCostsNeitherCountNorTime(t *testing.T) {
 		if got != wait || told.count != before.count || !told.at.Equal(before.at) {
 			t.Fatalf("wait %s, want %s; told %+v, want %+v", got, wait, told, before)
 		}
+	}
+}
+
+// What stays blocked for days must not cost the hub a write each few minutes, before
+// or after a restart.
+func TestWhenTheWaitsGrowNoMoreNothingNewIsTold(t *testing.T) {
+	blocked := failure(v1alpha1.ClassBlocked, "QuotaExceeded")
+	r := newTrial(t)
+	r.waits(blocked, 6)
+	wait, before := r.fails(blocked)
+	if wait != blockedPace.last || before.count != 7 || before.at != nil {
+		t.Fatalf("after 7 tries: wait %s, told %+v", wait, before)
+	}
+	for range 100 {
+		r.pass(wait)
+		got := before
+		if wait, got = r.fails(blocked); wait != blockedPace.last || got != before {
+			t.Fatalf("wait %s, told %+v, want what was told before, %+v", wait, got, before)
+		}
+	}
+	again := newTrial(t)
+	again.saved = savedOutcome{Outcome: blocked.Outcome(), generation: 1}
+	again.saved.Attempt = before.count
+	if wait, got := again.fails(blocked); wait != blockedPace.last || got != before {
+		t.Errorf("after a restart: wait %s, told %+v, want %+v", wait, got, before)
+	}
+	again.pass(wait)
+	if wait, got := again.fails(blocked); wait != blockedPace.last || got != before {
+		t.Errorf("the try after that: wait %s, told %+v, want %+v", wait, got, before)
+	}
+}
+
+func TestToLookAtSomebodyElsesObjectIsNoTry(t *testing.T) {
+	r := newTrial(t)
+	foreign := failure(v1alpha1.ClassBlocked, v1alpha1.ReasonObjectOfAnother)
+	for range 8 {
+		wait, got := r.fails(foreign)
+		if wait == 0 || got != (attempt{}) {
+			t.Fatalf("wait %s, told %+v", wait, got)
+		}
+		r.pass(wait)
 	}
 }
 

@@ -65,11 +65,6 @@ func judge(status *v1alpha1.MemberCacheStatus, s *snapshot, r *result) {
 	status.Since = since
 	if r.failure != nil {
 		status.Attempt, status.RetryAt = r.try.count, r.try.at
-		if status.Reason == v1alpha1.ReasonObjectOfAnother {
-			// To look whether it is still there is no try: it changes nothing, and to
-			// tell of each look would be a write without end.
-			status.Attempt, status.RetryAt = 0, nil
-		}
 	}
 	if !r.away {
 		status.ObservedGeneration = s.cache.Generation

@@ -41,7 +41,7 @@ func scenarios() []scenario {
 	set := func(r *run) client.Object { return &appsv1.StatefulSet{ObjectMeta: r.at()} }
 	service := func(r *run) client.Object { return &corev1.Service{ObjectMeta: r.at()} }
 	budget := func(r *run) client.Object { return &policyv1.PodDisruptionBudget{ObjectMeta: r.at()} }
-	all := []scenario{
+	return []scenario{
 		{name: "create", act: placed(one, two)},
 		{name: "update-image", setup: placed(one, two), act: changed(func(cc *v1alpha1.CacheCluster) { cc.Spec.Image = "memcached:1.6.38" })},
 		{name: "update-memory", setup: placed(one, two), act: changed(func(cc *v1alpha1.CacheCluster) { cc.Spec.Memory = ptr.To(resource.MustParse("128Mi")) })},
@@ -82,25 +82,19 @@ func scenarios() []scenario {
 			}
 			return placed(one, two)(r)
 		}, done: livesAgain},
+		{name: "take-over", act: func(r *run) error {
+			if err := r.standsThere(one); err != nil {
+				return err
+			}
+			return placedWith(takeOver, one, two)(r)
+		}},
+		{name: "orphan", setup: placedWith(orphan, one, two), act: deleted, ends: true, done: func(_ *run, cc *v1alpha1.CacheCluster) error {
+			if cc != nil {
+				return errors.New("the CacheCluster is there")
+			}
+			return nil
+		}},
 	}
-	if full || chosen != "" {
-		// These join the sample once a full run has been through them.
-		all = append(all, []scenario{
-			{name: "take-over", act: func(r *run) error {
-				if err := r.standsThere(one); err != nil {
-					return err
-				}
-				return placedWith(takeOver, one, two)(r)
-			}},
-			{name: "orphan", setup: placedWith(orphan, one, two), act: deleted, ends: true, done: func(_ *run, cc *v1alpha1.CacheCluster) error {
-				if cc != nil {
-					return errors.New("the CacheCluster is there")
-				}
-				return nil
-			}},
-		}...)
-	}
-	return all
 }
 
 // errFinal is not tried again.

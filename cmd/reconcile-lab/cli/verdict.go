@@ -114,7 +114,7 @@ func nextTry(o *v1alpha1.Outcome, now time.Time) string {
 	text := "tried " + plural(int(o.Attempt), "time")
 	switch {
 	case o.RetryAt == nil:
-		return text
+		return text + ", goes on at the slowest pace"
 	case o.RetryAt.After(now):
 		return text + ", next try in " + duration.HumanDuration(o.RetryAt.Sub(now))
 	default:
