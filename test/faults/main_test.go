@@ -67,14 +67,16 @@ func serve(m *testing.M) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Hour)
 	defer cancel()
 	// An interrupted run must not leave API servers behind.
-	interrupted, ignore := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	interrupted, ignore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer ignore()
-	context.AfterFunc(interrupted, func() {
-		if ctx.Err() == nil && lab != nil {
+	over := context.AfterFunc(interrupted, func() {
+		if lab != nil {
 			_ = lab.stop()
-			os.Exit(130)
 		}
+		os.Exit(130)
 	})
+	// Before the signals are let go, which ends that context too.
+	defer over()
 	out = newReport(seed, full)
 	var err error
 	lab, err = startFleet(ctx)

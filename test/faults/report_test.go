@@ -100,6 +100,9 @@ func (r *report) done(c Case, extra int, took time.Duration, failed *failure) {
 		r.Scenarios[c.Scenario].Counts[c.Fault] = count
 	}
 	r.Injected++
+	if r.Injected%250 == 0 {
+		fmt.Printf("faults: %d injected so far, %d wrong, %.0f s\n", r.Injected, r.Wrong, time.Since(r.begun).Seconds())
+	}
 	f.Injected++
 	count.Injected++
 	if failed != nil {

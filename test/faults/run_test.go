@@ -26,7 +26,7 @@ const (
 	// quiet is how long nothing may be written at the end of a run.
 	quiet = time.Second
 	// limit of one run, far longer than anything takes.
-	limit = 5 * time.Minute
+	limit = 3 * time.Minute
 )
 
 // run is one life of a scenario, in a namespace of its own.

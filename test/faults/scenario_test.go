@@ -129,7 +129,9 @@ func (r *run) standsThere(member string) error {
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}},
 		&corev1.Service{ObjectMeta: r.at(), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone,
-			Ports: []corev1.ServicePort{{Name: "cache", Port: 11211, TargetPort: intstr.FromInt32(7)}}}},
+			// Without one it would be a Service of two IP families.
+			Selector: map[string]string{"app": "cache"},
+			Ports:    []corev1.ServicePort{{Name: "cache", Port: 11211, TargetPort: intstr.FromInt32(7)}}}},
 		&policyv1.PodDisruptionBudget{ObjectMeta: r.at(), Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt32(3)),
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "cache"}}}},
 	} {
