@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,7 +62,7 @@ func (c *Change) Drifted() bool { return c.Deleted || c.Verb == Repair || c.Verb
 
 // Report is what came of a plan.
 type Report struct {
-	// Changes that were written, in order.
+	// Changes that were written, in the order of the plan.
 	Changes []Change
 	// Inventory of the children that are there now.
 	Inventory []v1alpha1.InventoryEntry
@@ -90,23 +91,18 @@ func (r *Report) Worst() *outcome.Failure {
 }
 
 // Apply carries a plan out. It never returns early because one child failed,
-// except when the member does not answer: then each further child would cost a
-// time-out.
+// except when the member does not answer, so that each further child would cost a
+// time-out, or asks to be left alone for a while.
 func (a *Applier) Apply(ctx context.Context, plan Plan) Report {
 	var report Report
 	if !plan.begun(a.Owner) {
 		if a.rehearse(ctx, &plan, &report); len(report.Failures) > 0 {
 			return report
 		}
-	} else if stop := a.confirm(ctx, &plan, &report); stop {
+		a.together(ctx, plan.Steps, &report)
+	} else if stop := a.confirm(ctx, &plan, &report) || a.inTurn(ctx, plan.Steps, &report); stop {
 		report.keepInventory(a.Owner.Inventory)
 		return report
-	}
-	for i := range plan.Steps {
-		if stop := a.step(ctx, &plan.Steps[i], &report); stop {
-			report.keepInventory(a.Owner.Inventory)
-			return report
-		}
 	}
 	if len(report.Failures) > 0 {
 		// Prune only after every apply succeeded: until then the old children may be
@@ -118,6 +114,35 @@ func (a *Applier) Apply(ctx context.Context, plan Plan) Report {
 		a.prune(ctx, target, &report)
 	}
 	return report
+}
+
+// inTurn carries steps out one after the other.
+func (a *Applier) inTurn(ctx context.Context, steps []Step, report *Report) (stop bool) {
+	for i := range steps {
+		if a.step(ctx, &steps[i], report) {
+			return true
+		}
+	}
+	return false
+}
+
+// together carries out the first steps of a cache at the same time: none depends on
+// another, and to a member far away each would cost a round trip.
+func (a *Applier) together(ctx context.Context, steps []Step, report *Report) {
+	parts := make([]Report, len(steps))
+	var all sync.WaitGroup
+	for i := range steps {
+		all.Go(func() { a.step(ctx, &steps[i], &parts[i]) })
+	}
+	all.Wait()
+	for i := range parts {
+		report.Changes = append(report.Changes, parts[i].Changes...)
+		report.Inventory = append(report.Inventory, parts[i].Inventory...)
+		report.Open = append(report.Open, parts[i].Open...)
+		report.Fought = append(report.Fought, parts[i].Fought...)
+		report.Failures = append(report.Failures, parts[i].Failures...)
+		report.Held = append(report.Held, parts[i].Held...)
+	}
 }
 
 func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bool) {
@@ -277,7 +302,13 @@ func (r *Report) keep(step *Step, object metav1.Object) {
 // fail notes a failure and says whether going on makes sense.
 func (r *Report) fail(f *outcome.Failure) (stop bool) {
 	r.Failures = append(r.Failures, f)
-	return f.Class == v1alpha1.ClassUnreachable
+	return stops(f)
+}
+
+// stops says that no further child is worth a request: the member does not answer,
+// or asked not to be asked for a while.
+func stops(f *outcome.Failure) bool {
+	return f.Class == v1alpha1.ClassUnreachable || f.Class == v1alpha1.ClassTransient && f.RetryAfter > 0
 }
 
 // keepInventory adds what was known before and not seen this time: a child that

@@ -29,6 +29,8 @@ type member struct {
 	applied []string
 	// mute: answers to what is applied are lost.
 	mute bool
+	// busy: whatever is applied is answered with 429, and to come again later.
+	busy bool
 }
 
 func (m *member) Get(_ context.Context, at client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -48,6 +50,9 @@ func (m *member) Scheme() *runtime.Scheme { return clientgoscheme.Scheme }
 
 func (m *member) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
 	m.applied = append(m.applied, object.GetObjectKind().GroupVersionKind().Kind+"/"+object.GetName())
+	if m.busy {
+		return apierrors.NewTooManyRequests("slow down", 7)
+	}
 	if m.mute {
 		return &net.OpError{Op: "read", Err: syscall.ECONNRESET}
 	}
@@ -87,6 +92,27 @@ func TestNothingIsCreatedThatCouldNotBeLookedUp(t *testing.T) {
 	}
 	if len(report.Inventory) != len(before.Inventory) {
 		t.Errorf("inventory has %d entries, was %d: a child that could not be looked at is not gone", len(report.Inventory), len(before.Inventory))
+	}
+}
+
+func TestAMemberThatAsksToComeAgainLaterIsSentNothingMore(t *testing.T) {
+	all := desired(t)
+	live := liveOf(t, all)
+	before := owner
+	before.Inventory = inventoryOf(live)
+	m := &member{holds: map[Key]*unstructured.Unstructured{}, busy: true}
+	applier := applierTo(m, before)
+
+	report := applier.Apply(t.Context(), Decide(all, Live{}, before, applier.Recent))
+
+	if len(m.applied) != 1 {
+		t.Errorf("applied %v, want the first child only", m.applied)
+	}
+	if len(report.Failures) != 1 || report.Failures[0].RetryAfter != 7*time.Second {
+		t.Errorf("failures %v", report.Failures)
+	}
+	if len(report.Inventory) != len(before.Inventory) {
+		t.Errorf("inventory has %d entries, was %d: a child that was not asked for is not gone", len(report.Inventory), len(before.Inventory))
 	}
 }
 

@@ -35,7 +35,7 @@ func (a *Applier) lookAt(ctx context.Context, step *Step) *outcome.Failure {
 	switch {
 	case err != nil:
 		failure := outcome.Of(err, "read", step.Key().String())
-		if failure.Class == v1alpha1.ClassUnreachable {
+		if stops(failure) {
 			return failure
 		}
 		step.Verb, step.Problem = Wait, failure

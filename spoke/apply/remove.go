@@ -49,7 +49,7 @@ func (a *Applier) removeAll(ctx context.Context, targets []Target) (left []Targe
 			f := outcome.Of(err, "delete", target.Key.String())
 			failures = append(failures, f)
 			left = append(left, target)
-			if f.Class == v1alpha1.ClassUnreachable {
+			if stops(f) {
 				return append(left, targets[i+1:]...), failures
 			}
 		case !gone:
@@ -68,7 +68,7 @@ func (a *Applier) Release(ctx context.Context, targets []Target) (left []Target,
 			f := outcome.Of(err, "release", target.Key.String())
 			failures = append(failures, f)
 			left = append(left, target)
-			if f.Class == v1alpha1.ClassUnreachable {
+			if stops(f) {
 				return append(left, targets[i+1:]...), failures
 			}
 		}

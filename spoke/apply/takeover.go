@@ -62,7 +62,7 @@ func (a *Applier) match(ctx context.Context, step *Step) (away *outcome.Failure)
 	answer, err := a.send(ctx, step, []client.PatchOption{client.DryRunAll})
 	if err != nil {
 		failure := outcome.Of(err, "take over", step.Key().String())
-		if failure.Class == v1alpha1.ClassUnreachable {
+		if stops(failure) {
 			return failure
 		}
 		step.Verb, step.Problem = Wait, failure

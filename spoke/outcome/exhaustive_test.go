@@ -242,6 +242,7 @@ func TestWhateverBreaksBelowHTTPIsUnreachable(t *testing.T) {
 		{"a page where YAML should be", page, "", "none"},
 		{"a content type that nobody knows", errors.New("serializer for text/html doesn't exist"), "", "none"},
 		{"a page of a proxy", apierrors.NewGenericServerResponse(403, "PATCH", sets, "x", "<html>Access denied</html>", 0, true), "", "something else"},
+		{"tries until our deadline", fmt.Errorf("client rate limiter Wait returned an error: %w - error from a previous attempt: read tcp 10.0.0.1:1->10.0.0.2:6443: read: connection reset by peer", context.DeadlineExceeded), "", "broke"},
 		{"no kind", runtime.NewMissingKindErr("{}"), "", "none"},
 	} {
 		reason := c.reason

@@ -25,13 +25,21 @@ const (
 	checkNetwork    = "check the member's API server and the network to it"
 )
 
+// ownLimit is client-go's word for a request that waited for its limit of requests
+// until the deadline; no type tells it from others.
+const ownLimit = "client rate limiter Wait returned an error"
+
 // transport finds what kept a request from being answered by an API server.
 func transport(err error) (Failure, bool) {
 	f := Failure{Class: v1alpha1.ClassUnreachable, Reason: v1alpha1.ReasonMemberUnreachable, Hint: checkNetwork}
 	text := err.Error()
 	var dns *net.DNSError
 	switch {
-	case strings.Contains(text, "client rate limiter Wait returned an error"):
+	case strings.Contains(text, ownLimit) && strings.Contains(text, "error from a previous attempt: "):
+		// client-go tried a connection that breaks until our deadline came. Of the tries
+		// only the text is left.
+		f.Message = "the connection to the member's API server broke"
+	case strings.Contains(text, ownLimit):
 		// Our own limit of requests, and our own deadline: the member was not asked.
 		return Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonMemberError,
 			Message: "the request waited too long for the hub's own limit of requests to this member"}, true

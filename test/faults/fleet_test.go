@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -33,56 +31,28 @@ const startup = 40 * time.Millisecond
 
 // fleet is a hub, its members, who watches them, and the manager that works now.
 type fleet struct {
-	hub      *harness.Server
-	members  map[string]*harness.Server
-	standIns map[string]*harness.StandIn
-	witness  *witness
-	board    *Board
+	*harness.Fleet
+	witness *witness
+	board   *Board
 
 	mu      sync.Mutex
 	manager *hubManager
 	spaces  int
-	working sync.WaitGroup
-	cancel  context.CancelFunc
 }
 
-// startFleet starts the API servers at the same time, and no manager.
+// startFleet starts the API servers, and no manager. Whatever the error, stop is to
+// be called on what it returns.
 func startFleet(ctx context.Context) (*fleet, error) {
-	f := &fleet{members: map[string]*harness.Server{}, standIns: map[string]*harness.StandIn{}, board: &Board{}}
-	var (
-		mu       sync.Mutex
-		failure  error
-		starting sync.WaitGroup
-	)
-	begin := func(keep func(*harness.Server), crds ...string) {
-		starting.Go(func() {
-			s, err := harness.Start(ctx, crds...)
-			mu.Lock()
-			defer mu.Unlock()
-			failure = errors.Join(failure, err)
-			if err == nil {
-				keep(s)
-			}
-		})
+	servers, err := harness.StartFleet(ctx, crds, func(i *harness.StandIn) { i.Delay = startup }, one, two, three)
+	f := &fleet{Fleet: servers, board: &Board{}}
+	if err != nil {
+		return f, err
 	}
-	begin(func(s *harness.Server) { f.hub = s }, crds)
-	for _, name := range []string{one, two, three} {
-		begin(func(s *harness.Server) { f.members[name] = s })
-	}
-	starting.Wait()
-	if failure != nil {
-		return f, failure
-	}
-	ctx, f.cancel = context.WithCancel(ctx)
-	for name, s := range f.members {
-		f.standIns[name] = harness.NewStandIn(s)
-		f.standIns[name].Delay = startup
-		f.working.Go(func() { f.standIns[name].Run(ctx) })
-		if err := membership.Join(ctx, f.hub.Config, s.Config, name, membership.Options{Labels: map[string]string{"name": name}}); err != nil {
+	for name, member := range f.Members {
+		if err := membership.Join(ctx, f.Hub.Config, member.Config, name, membership.Options{Labels: map[string]string{"name": name}}); err != nil {
 			return f, err
 		}
 	}
-	var err error
 	f.witness, err = newWitness(ctx, f)
 	return f, err
 }
@@ -91,25 +61,15 @@ func (f *fleet) stop() error {
 	if f.manager != nil {
 		f.manager.kill()
 	}
-	if f.cancel != nil {
-		f.cancel()
-	}
-	f.working.Wait()
-	var err error
-	for _, s := range append(slices.Collect(maps.Values(f.members)), f.hub) {
-		if s != nil {
-			err = errors.Join(err, s.Stop())
-		}
-	}
-	return err
+	return f.Stop()
 }
 
 // server is the client of the hub or of a member.
 func (f *fleet) server(name string) client.Client {
 	if name == hub {
-		return f.hub.Client
+		return f.Hub.Client
 	}
-	return f.members[name].Client
+	return f.Members[name].Client
 }
 
 const hub = "hub"
@@ -132,7 +92,7 @@ type hubManager struct {
 // start starts a manager as cmd/hub would, without leader election.
 func (f *fleet) start(options ...func(*manager.Options)) error {
 	m := &hubManager{process: &Process{Board: f.board}, done: make(chan error, 1)}
-	config := rest.CopyConfig(f.hub.Config)
+	config := rest.CopyConfig(f.Hub.Config)
 	config.Wrap(wrapped(m.process, hub))
 	o := manager.Options{Metrics: "0", Probes: "0", Inventory: v1alpha1.InventoryNamespace, Shutdown: 20 * time.Second,
 		SharedProcess: true, Transport: m.process.Transport,

@@ -176,7 +176,7 @@ func (w *world) do(s step) error {
 			return nil
 		}
 		delete(w.caches, s.Cache)
-		if err := w.hub.Client.Delete(w.ctx, cc); client.IgnoreNotFound(err) != nil || s.Do == "delete" {
+		if err := w.Hub.Client.Delete(w.ctx, cc); client.IgnoreNotFound(err) != nil || s.Do == "delete" {
 			return client.IgnoreNotFound(err)
 		}
 		return w.create(s)
@@ -236,7 +236,7 @@ func (w *world) create(s step) error {
 		CacheTemplate: v1alpha1.CacheTemplate{Replicas: ptr.To(int32(s.N % 4)), Memory: ptr.To(resource.MustParse(memories[s.N%3]))},
 		Placement:     v1alpha1.Placement{Clusters: membersOf(s)},
 	}}
-	err := w.hub.Client.Create(w.ctx, cc)
+	err := w.Hub.Client.Create(w.ctx, cc)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -277,12 +277,12 @@ func (s step) edit(cc *v1alpha1.CacheCluster) {
 
 func (w *world) change(cc *v1alpha1.CacheCluster, how func()) error {
 	return wait.PollUntilContextTimeout(w.ctx, 10*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
-		if err := w.hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); err != nil {
+		if err := w.Hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); err != nil {
 			return false, err
 		}
 		before := cc.DeepCopy()
 		how()
-		err := w.hub.Client.Patch(ctx, cc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner("kubectl-edit"))
+		err := w.Hub.Client.Patch(ctx, cc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner("kubectl-edit"))
 		if apierrors.IsConflict(err) {
 			return false, nil
 		}
@@ -294,7 +294,7 @@ func (w *world) change(cc *v1alpha1.CacheCluster, how func()) error {
 func (w *world) drift(s step) error {
 	at := w.at(s.Cache)
 	object := []client.Object{&appsv1.StatefulSet{ObjectMeta: at}, &corev1.Service{ObjectMeta: at}, &policyv1.PodDisruptionBudget{ObjectMeta: at}}[s.N%3]
-	c := w.members[s.Member].Client
+	c := w.Members[s.Member].Client
 	if err := c.Get(w.ctx, client.ObjectKeyFromObject(object), object); err != nil || w.foreign[place{s.Member, s.Cache}] {
 		return client.IgnoreNotFound(err)
 	}

@@ -74,7 +74,7 @@ func (w *world) invariants(ctx context.Context) error {
 // isThere: the status is true, and every member holds what it should.
 func (w *world) isThere(ctx context.Context, name string) error {
 	cc := &v1alpha1.CacheCluster{}
-	if err := w.hub.Client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, cc); err != nil {
+	if err := w.Hub.Client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, cc); err != nil {
 		return err
 	}
 	var inTheWay []string
@@ -126,7 +126,7 @@ func entryOf(cc *v1alpha1.CacheCluster, member string) *v1alpha1.ClusterStatus {
 // the member's entry says so.
 func (w *world) holds(ctx context.Context, cc *v1alpha1.CacheCluster, member string, entry *v1alpha1.ClusterStatus) error {
 	mc := &v1alpha1.MemberCache{}
-	if err := w.hub.Client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: cc.Name + "." + member}, mc); err != nil {
+	if err := w.Hub.Client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: cc.Name + "." + member}, mc); err != nil {
 		return err
 	}
 	template, _ := override.Apply(cc.Spec.CacheTemplate, cc.Spec.Overrides, placement.Member{Name: member})
@@ -140,7 +140,7 @@ func (w *world) holds(ctx context.Context, cc *v1alpha1.CacheCluster, member str
 	for _, child := range children {
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(child.Intent.GroupVersionKind())
-		c := w.members[member].Client
+		c := w.Members[member].Client
 		if err := c.Get(ctx, client.ObjectKeyFromObject(child.Intent), live); err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (w *world) holdsNone(ctx context.Context, member, name string) error {
 	for _, kind := range childKinds {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(kind)
-		err := w.members[member].Client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, u)
+		err := w.Members[member].Client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, u)
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
@@ -185,7 +185,7 @@ func (w *world) isGone(ctx context.Context, name string) error {
 		&v1alpha1.CacheCluster{ObjectMeta: w.at(name)}, &v1alpha1.MemberCache{ObjectMeta: w.at(name + "." + one)},
 		&v1alpha1.MemberCache{ObjectMeta: w.at(name + "." + two)}, &v1alpha1.MemberCache{ObjectMeta: w.at(name + "." + three)},
 	} {
-		if err := w.hub.Client.Get(ctx, client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+		if err := w.Hub.Client.Get(ctx, client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("%T %s is there (%v)", object, object.GetName(), err)
 		}
 	}

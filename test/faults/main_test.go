@@ -13,9 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"github.com/reconcile-lab/reconcile-lab/test/harness"
 )
 
 // What `make faults` sets.
@@ -46,22 +44,13 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if os.Getenv("RECONCILE_LAB_TEST_LOG") != "" {
-		log.SetLogger(zap.New(zap.UseDevMode(true)))
-	} else {
-		log.SetLogger(zap.New(zap.WriteTo(discard{})))
-		klog.SetLogger(zap.New(zap.WriteTo(discard{})))
-	}
+	harness.Log(os.Getenv("RECONCILE_LAB_TEST_LOG") != "")
 	if file == "" {
 		file = "faults.json"
 	}
 	fmt.Printf("faults: seed %d (FAULTS_SEED=%d repeats the choice)\n", seed, seed)
 	os.Exit(suite(m))
 }
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 func serve(m *testing.M) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Hour)

@@ -58,7 +58,7 @@ func (f *fleet) prepare(ctx context.Context, s *scenario, known *knowledge) (*ru
 	r.ctx, r.cancel = context.WithTimeout(ctx, limit)
 	r.trace, r.sighting = f.board.Open(r.namespace), f.witness.open(r.namespace)
 	if err := r.until("create the namespace", 20*time.Millisecond, func(ctx context.Context) error {
-		return client.IgnoreAlreadyExists(f.hub.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}}))
+		return client.IgnoreAlreadyExists(f.Hub.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}}))
 	}); err != nil {
 		return r, err
 	}
@@ -74,7 +74,7 @@ func (f *fleet) prepare(ctx context.Context, s *scenario, known *knowledge) (*ru
 		}); err != nil {
 			return r, err
 		}
-		for member := range f.members {
+		for member := range f.Members {
 			r.before[member] = r.sighting.texts(member)
 		}
 		known.learn(r)
@@ -168,7 +168,7 @@ func (r *run) end(ctx context.Context) error {
 	r.trace.Revive()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := r.hub.Client.Delete(ctx, &v1alpha1.CacheCluster{ObjectMeta: r.at()})
+	err := r.Hub.Client.Delete(ctx, &v1alpha1.CacheCluster{ObjectMeta: r.at()})
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (r *run) until(what string, every time.Duration, check func(context.Context
 // state of all servers, normalised, by server, kind and name.
 func (r *run) state(ctx context.Context) (map[string]string, error) {
 	found := map[string]string{}
-	for _, server := range append(slices.Sorted(maps.Keys(r.members)), hub) {
+	for _, server := range append(slices.Sorted(maps.Keys(r.Members)), hub) {
 		kinds := childKinds
 		if server == hub {
 			kinds = hubKinds
@@ -307,7 +307,7 @@ func (r *run) child(ctx context.Context, member, key string) (*unstructured.Unst
 			u.SetName(name)
 		}
 	}
-	err := r.members[member].Client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: u.GetName()}, u)
+	err := r.Members[member].Client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: u.GetName()}, u)
 	return u, err
 }
 

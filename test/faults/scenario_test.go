@@ -125,7 +125,7 @@ func orphan(cc *v1alpha1.CacheCluster) {
 
 // standsThere makes objects of helm where the children of a cache will be.
 func (r *run) standsThere(member string) error {
-	c := r.members[member].Client
+	c := r.Members[member].Client
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}},
 		&corev1.Service{ObjectMeta: r.at(), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone,
@@ -159,7 +159,7 @@ func placedWith(how func(*v1alpha1.CacheCluster), members ...string) func(*run) 
 				},
 			}
 			how(cc)
-			err := r.hub.Client.Create(ctx, cc)
+			err := r.Hub.Client.Create(ctx, cc)
 			return final(err)
 		})
 	}
@@ -187,14 +187,14 @@ func edited(member string, what func(*run) client.Object, how func(client.Object
 func removed(member string, what func(*run) client.Object) func(*run) error {
 	return func(r *run) error {
 		return r.until("delete the child", 20*time.Millisecond, func(ctx context.Context) error {
-			return client.IgnoreNotFound(r.members[member].Client.Delete(ctx, what(r), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+			return client.IgnoreNotFound(r.Members[member].Client.Delete(ctx, what(r), client.PropagationPolicy(metav1.DeletePropagationBackground)))
 		})
 	}
 }
 
 func deleted(r *run) error {
 	return r.until("delete the CacheCluster", 20*time.Millisecond, func(ctx context.Context) error {
-		return client.IgnoreNotFound(r.hub.Client.Delete(ctx, &v1alpha1.CacheCluster{ObjectMeta: r.at()}))
+		return client.IgnoreNotFound(r.Hub.Client.Delete(ctx, &v1alpha1.CacheCluster{ObjectMeta: r.at()}))
 	})
 }
 
@@ -244,7 +244,7 @@ func goneEverywhere(r *run, cc *v1alpha1.CacheCluster) error {
 	if cc != nil {
 		return fmt.Errorf("the CacheCluster is there")
 	}
-	for member := range r.members {
+	for member := range r.Members {
 		if err := r.sighting.empty(member); err != nil {
 			return err
 		}

@@ -94,17 +94,17 @@ func newWitness(ctx context.Context, f *fleet) (*witness, error) {
 				return err
 			}
 		}
-		f.working.Go(func() { _ = informers.Start(ctx) })
+		f.Go(func(ctx context.Context) { _ = informers.Start(ctx) })
 		if !informers.WaitForCacheSync(ctx) {
 			return fmt.Errorf("the witness's caches do not fill")
 		}
 		return nil
 	}
-	if err := watch(f.hub, hubKinds, w.seeHub); err != nil {
+	if err := watch(f.Hub, hubKinds, w.seeHub); err != nil {
 		return nil, err
 	}
-	for name, s := range f.members {
-		if err := watch(s, childKinds, func(u *unstructured.Unstructured, deleted bool) { w.seeChild(name, u, deleted) }); err != nil {
+	for name, m := range f.Members {
+		if err := watch(m.Server, childKinds, func(u *unstructured.Unstructured, deleted bool) { w.seeChild(name, u, deleted) }); err != nil {
 			return nil, err
 		}
 	}

@@ -67,7 +67,7 @@ func (c *jumpingClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) 
 // gated puts a gate before each member, in the credential that the hub has of it.
 func (f *fleet) gated(ctx context.Context) (map[string]*harness.Gate, error) {
 	gates := map[string]*harness.Gate{}
-	for name, s := range f.members {
+	for name, s := range f.Members {
 		address, err := url.Parse(s.Config.Host)
 		if err != nil {
 			return nil, err
@@ -81,7 +81,7 @@ func (f *fleet) gated(ctx context.Context) (map[string]*harness.Gate, error) {
 		}
 		gates[name] = gate
 		var secrets corev1.SecretList
-		if err := f.hub.Client.List(ctx, &secrets, client.InNamespace(v1alpha1.InventoryNamespace), client.MatchingLabels{v1alpha1.LabelCredentialOf: name}); err != nil {
+		if err := f.Hub.Client.List(ctx, &secrets, client.InNamespace(v1alpha1.InventoryNamespace), client.MatchingLabels{v1alpha1.LabelCredentialOf: name}); err != nil {
 			return nil, err
 		}
 		for i := range secrets.Items {
@@ -96,7 +96,7 @@ func (f *fleet) gated(ctx context.Context) (map[string]*harness.Gate, error) {
 			if secret.Data[v1alpha1.CredentialKey], err = clientcmd.Write(*config); err != nil {
 				return nil, err
 			}
-			if err := f.hub.Client.Update(ctx, secret); err != nil {
+			if err := f.Hub.Client.Update(ctx, secret); err != nil {
 				return nil, err
 			}
 		}
@@ -111,12 +111,12 @@ func newWorld(ctx context.Context, f *fleet, gates map[string]*harness.Gate) (*w
 		profiles: map[string]*clusterinventory.ClusterProfile{}, caches: map[string]*v1alpha1.CacheCluster{}, foreign: map[place]bool{}}
 	w.trace = f.board.Open(w.namespace)
 	w.trace.Begin()
-	for _, server := range append(slices.Sorted(maps.Keys(f.members)), hub) {
+	for _, server := range append(slices.Sorted(maps.Keys(f.Members)), hub) {
 		if err := f.server(server).Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}); err != nil {
 			return nil, err
 		}
 	}
-	for name := range f.members {
+	for name := range f.Members {
 		for _, cache := range cacheNames {
 			if err := w.keep(name, w.claim(cache)); err != nil {
 				return nil, err
@@ -161,7 +161,7 @@ func (w *world) boot() error {
 // calm ends all noise: members answer and are joined again, nobody lies.
 func (w *world) calm() error {
 	w.board.Truth()
-	for name := range w.members {
+	for name := range w.Members {
 		if err := w.gates[name].Forward(w.ctx); err != nil {
 			return err
 		}
@@ -178,11 +178,11 @@ func (w *world) leave(name string) error {
 		return nil
 	}
 	profile := &clusterinventory.ClusterProfile{}
-	if err := w.hub.Client.Get(w.ctx, client.ObjectKey{Namespace: v1alpha1.InventoryNamespace, Name: name}, profile); err != nil {
+	if err := w.Hub.Client.Get(w.ctx, client.ObjectKey{Namespace: v1alpha1.InventoryNamespace, Name: name}, profile); err != nil {
 		return err
 	}
 	w.profiles[name] = profile
-	return w.hub.Client.Delete(w.ctx, profile)
+	return w.Hub.Client.Delete(w.ctx, profile)
 }
 
 func (w *world) join(name string) error {
@@ -195,20 +195,20 @@ func (w *world) join(name string) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: before.Namespace, Name: name, Labels: before.Labels, Annotations: before.Annotations},
 		Spec:       before.Spec,
 	}
-	return w.hub.Client.Create(w.ctx, profile)
+	return w.Hub.Client.Create(w.ctx, profile)
 }
 
 // end removes the caches and stops the manager.
 func (w *world) end() error {
 	defer w.board.Close(w.namespace)
 	for name := range w.caches {
-		if err := w.hub.Client.Delete(w.ctx, &v1alpha1.CacheCluster{ObjectMeta: w.at(name)}); client.IgnoreNotFound(err) != nil {
+		if err := w.Hub.Client.Delete(w.ctx, &v1alpha1.CacheCluster{ObjectMeta: w.at(name)}); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}
 	err := wait.PollUntilContextTimeout(w.ctx, 50*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
 		var left v1alpha1.CacheClusterList
-		err := w.hub.Client.List(ctx, &left, client.InNamespace(w.namespace))
+		err := w.Hub.Client.List(ctx, &left, client.InNamespace(w.namespace))
 		return err == nil && len(left.Items) == 0, nil
 	})
 	if err != nil {
@@ -243,9 +243,9 @@ func (w *world) untouched(ctx context.Context) error {
 
 // reachable: every profile says that its member answers.
 func (w *world) reachable(ctx context.Context) error {
-	for name := range w.members {
+	for name := range w.Members {
 		profile := &clusterinventory.ClusterProfile{}
-		if err := w.hub.Client.Get(ctx, types.NamespacedName{Namespace: v1alpha1.InventoryNamespace, Name: name}, profile); err != nil {
+		if err := w.Hub.Client.Get(ctx, types.NamespacedName{Namespace: v1alpha1.InventoryNamespace, Name: name}, profile); err != nil {
 			return err
 		}
 		if c := meta.FindStatusCondition(profile.Status.Conditions, v1alpha1.ConditionReachable); c == nil || c.Status != metav1.ConditionTrue {

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -42,12 +43,13 @@ func Start(ctx context.Context, crds ...string) (*Server, error) {
 	}
 	config, err := environment.Start()
 	if err != nil {
-		return nil, fmt.Errorf("start an API server: %w", err)
+		// One of etcd and kube-apiserver may run.
+		return nil, errors.Join(fmt.Errorf("start an API server: %w", err), environment.Stop())
 	}
 	config.QPS, config.Burst = 200, 400
 	s := &Server{Config: config, environment: environment}
 	if s.Client, err = client.New(config, client.Options{Scheme: Scheme()}); err != nil {
-		return nil, fmt.Errorf("client of an API server: %w", err)
+		return nil, errors.Join(fmt.Errorf("client of an API server: %w", err), environment.Stop())
 	}
 	return s, nil
 }

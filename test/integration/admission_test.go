@@ -30,7 +30,7 @@ func admit(t *testing.T, manifest string) (*unstructured.Unstructured, error) {
 	if err := yaml.Unmarshal([]byte(manifest), &u.Object); err != nil {
 		t.Fatalf("%v in\n%s", err, manifest)
 	}
-	return u, lab.hub.Client.Create(t.Context(), u, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
+	return u, lab.Hub.Client.Create(t.Context(), u, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
 }
 
 func TestBadInputIsRefusedAtAdmissionWithItsFix(t *testing.T) {
@@ -108,7 +108,7 @@ func TestTheLimitsThemselvesAreAccepted(t *testing.T) {
 func TestTheExamplesAreAcceptedUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, namespace := range []string{"shop", "mimir"} {
-		mustCreate(t, lab.hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		mustCreate(t, lab.Hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	}
 	files, err := filepath.Glob("../../examples/*.yaml")
 	if err != nil || len(files) == 0 {

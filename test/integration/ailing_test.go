@@ -18,11 +18,11 @@ import (
 func TestAMemberWhoseApiServerOrEtcdIsPausedCostsTheOtherNothingAndCatchesUp(t *testing.T) {
 	ailing := startAPIServer(t)
 	issueTokens(t, ailing)
-	if err := membership.Join(t.Context(), lab.hub.Config, ailing.Config, "ailing", membership.Options{}); err != nil {
+	if err := membership.Join(t.Context(), lab.Hub.Config, ailing.Config, "ailing", membership.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := membership.Leave(context.Background(), lab.hub.Config, "ailing", membership.LeaveOptions{Abandon: true}); err != nil {
+		if err := membership.Leave(context.Background(), lab.Hub.Config, "ailing", membership.LeaveOptions{Abandon: true}); err != nil {
 			t.Error(err)
 		}
 	})

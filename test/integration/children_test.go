@@ -46,9 +46,9 @@ func full() v1alpha1.CacheTemplate {
 func TestTheFieldsThatAnAPIServerPutsUnderOurNameAreThoseThatDriftWants(t *testing.T) {
 	t.Parallel()
 	typer := applyconfigurations.NewTypeConverter(harness.Scheme())
-	server := lab.members[one].Client
+	server := lab.Members[one].Client
 	// A status that is written in between would be another version.
-	lab.members[one].standIn.Hold("owned-fields")
+	lab.Members[one].StandIn.Hold("owned-fields")
 	mustCreate(t, &harness.Server{Client: server}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "owned-fields"}})
 	exporter := v1alpha1.CacheTemplate{Exporter: &v1alpha1.ExporterSpec{Enabled: true}}
 	for name, template := range map[string]v1alpha1.CacheTemplate{"defaults": {}, "full": full(), "exporter": exporter} {

@@ -85,7 +85,7 @@ func seriesOf(t *testing.T, cluster string) (found []string) {
 // Not parallel: it counts what the whole process holds. One member hangs all the time,
 // which must not keep another from joining and leaving.
 func TestAMemberThatJoinsAndLeavesFiftyTimesLeavesNothingInTheHubsProcess(t *testing.T) {
-	hole := behindAGate(t, "abyss", lab.members[two])
+	hole := behindAGate(t, "abyss", lab.Members[two])
 	if err := hole.Swallow(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -104,11 +104,11 @@ func TestAMemberThatJoinsAndLeavesFiftyTimesLeavesNothingInTheHubsProcess(t *tes
 
 	round := func() {
 		t.Helper()
-		if err := membership.Join(t.Context(), lab.hub.Config, guest.Config, "guest", membership.Options{Labels: map[string]string{"guest": "yes"}}); err != nil {
+		if err := membership.Join(t.Context(), lab.Hub.Config, guest.Config, "guest", membership.Options{Labels: map[string]string{"guest": "yes"}}); err != nil {
 			t.Fatal(err)
 		}
 		inState(t, cc, "guest", v1alpha1.MemberReady, v1alpha1.ReasonPodsReady)
-		if err := membership.Leave(t.Context(), lab.hub.Config, "guest", membership.LeaveOptions{Abandon: true}); err != nil {
+		if err := membership.Leave(t.Context(), lab.Hub.Config, "guest", membership.LeaveOptions{Abandon: true}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -23,7 +23,7 @@ func TestPodsGoBeforeWhatLeadsToThem(t *testing.T) {
 	set := setOf(t, one, ns, "sessions")
 	const hold = "example.org/hold"
 	edit(t, one, set, func() { controllerutil.AddFinalizer(set, hold) })
-	if err := lab.hub.Client.Delete(t.Context(), cc); err != nil {
+	if err := lab.Hub.Client.Delete(t.Context(), cc); err != nil {
 		t.Fatal(err)
 	}
 	becomes(t, cc, "says what it waits for", func(cc *v1alpha1.CacheCluster) error {
@@ -37,7 +37,7 @@ func TestPodsGoBeforeWhatLeadsToThem(t *testing.T) {
 		return nil
 	})
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions"}}
-	reload(t, lab.members[one].Client, service)
+	reload(t, lab.Members[one].Client, service)
 	if service.DeletionTimestamp != nil {
 		t.Error("the Service goes while pods run")
 	}
@@ -57,22 +57,22 @@ func TestOrphansKeepRunningAndCanBeTakenOver(t *testing.T) {
 	})
 	isReady(t, cc)
 	extra := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions-client"}}
-	reload(t, lab.members[one].Client, extra)
+	reload(t, lab.Members[one].Client, extra)
 	// A child that is not wanted any more always goes.
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Service = nil })
-	eventually(t, "the client Service goes", func(ctx context.Context) error { return notThere(ctx, lab.members[one].Client, extra) })
+	eventually(t, "the client Service goes", func(ctx context.Context) error { return notThere(ctx, lab.Members[one].Client, extra) })
 	isReady(t, cc)
 	before := identities(t, one, ns, "sessions")
 
-	if err := lab.hub.Client.Delete(t.Context(), cc); err != nil {
+	if err := lab.Hub.Client.Delete(t.Context(), cc); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the CacheCluster goes", func(ctx context.Context) error { return notThere(ctx, lab.hub.Client, cc) })
+	eventually(t, "the CacheCluster goes", func(ctx context.Context) error { return notThere(ctx, lab.Hub.Client, cc) })
 	if diff := cmp.Diff(before, identities(t, one, ns, "sessions")); diff != "" {
 		t.Errorf("orphans are not as they were (-before +after):\n%s", diff)
 	}
 	for _, object := range childKinds(ns, "sessions") {
-		reload(t, lab.members[two].Client, object)
+		reload(t, lab.Members[two].Client, object)
 		for _, label := range []string{v1alpha1.LabelCacheCluster, v1alpha1.LabelCluster, v1alpha1.LabelManagedBy} {
 			if _, has := object.GetLabels()[label]; has {
 				t.Errorf("%T still has the label %s", object, label)
@@ -102,7 +102,7 @@ func TestAPolicyThatComesWithTheDeletionCounts(t *testing.T) {
 			change(t, cc, func(cc *v1alpha1.CacheCluster) {
 				cc.Spec.Deletion = &v1alpha1.DeletionPolicy{Policy: v1alpha1.DeletionOrphan}
 			})
-			if err := lab.hub.Client.Delete(t.Context(), cc); err != nil {
+			if err := lab.Hub.Client.Delete(t.Context(), cc); err != nil {
 				t.Fatal(err)
 			}
 		}},
@@ -127,7 +127,7 @@ func TestAPolicyThatComesWithTheDeletionCounts(t *testing.T) {
 			}
 			eventually(t, "the member is let go", func(ctx context.Context) error {
 				var left v1alpha1.MemberCacheList
-				if err := lab.hub.Client.List(ctx, &left, client.InNamespace(ns)); err != nil {
+				if err := lab.Hub.Client.List(ctx, &left, client.InNamespace(ns)); err != nil {
 					return err
 				}
 				for i := range left.Items {

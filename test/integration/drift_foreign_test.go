@@ -32,7 +32,7 @@ func inject(t *testing.T, member, ns string) {
 				WithContainers(
 					corev1ac.Container().WithName("memcached").WithEnv(corev1ac.EnvVar().WithName("DEBUG").WithValue("1")),
 					corev1ac.Container().WithName("sidecar").WithImage("sidecar:1")))))
-	if err := lab.members[member].Client.Apply(t.Context(), injected, client.FieldOwner("injector")); err != nil {
+	if err := lab.Members[member].Client.Apply(t.Context(), injected, client.FieldOwner("injector")); err != nil {
 		t.Fatal(err)
 	}
 	set, _, _ := childrenOf(ns, "sessions")
@@ -74,7 +74,7 @@ func TestForeignFieldsAreReportedAndLeft(t *testing.T) {
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Drift.Foreign = v1alpha1.ForeignKeep })
 	opens(t, cc, one)
 	set, _, _ := childrenOf(ns, "sessions")
-	reload(t, lab.members[one].Client, set)
+	reload(t, lab.Members[one].Client, set)
 	if len(set.Spec.Template.Spec.Containers) != 2 || countOf(t, cc, one) != 0 {
 		t.Errorf("%d containers, %d drifts put right", len(set.Spec.Template.Spec.Containers), countOf(t, cc, one))
 	}
@@ -85,7 +85,7 @@ func TestForeignFieldsAreRemovedAndNothingElse(t *testing.T) {
 	ns := namespace(t, "foreign-remove")
 	cc := create(t, withDrift(cache(ns, "sessions", one), v1alpha1.DriftPolicy{Foreign: v1alpha1.ForeignRemove}))
 	isReady(t, cc)
-	server := lab.members[one].Client
+	server := lab.Members[one].Client
 	set, _, _ := childrenOf(ns, "sessions")
 	reload(t, server, set)
 	before := set.Spec.DeepCopy()
@@ -156,8 +156,8 @@ func scale(t *testing.T, member, ns string, replicas int32) {
 	t.Helper()
 	set, _, _ := childrenOf(ns, "sessions")
 	body := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
-	reload(t, lab.members[member].Client, set)
-	if err := lab.members[member].Client.SubResource("scale").Update(t.Context(), set, client.WithSubResourceBody(body), client.FieldOwner("kube-controller-manager")); err != nil {
+	reload(t, lab.Members[member].Client, set)
+	if err := lab.Members[member].Client.SubResource("scale").Update(t.Context(), set, client.WithSubResourceBody(body), client.FieldOwner("kube-controller-manager")); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -167,9 +167,9 @@ func TestReplicasAreLeftToAnAutoscalerWithinItsRange(t *testing.T) {
 	ns := namespace(t, "autoscaler")
 	cc := create(t, cache(ns, "sessions", one))
 	isReady(t, cc)
-	server := lab.members[one].Client
+	server := lab.Members[one].Client
 	hpa := autoscaler(ns, 2, 6)
-	mustCreate(t, lab.members[one].Server, hpa)
+	mustCreate(t, lab.Members[one].Server, hpa)
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions"}}
 	replicasAre := func(want int32) {
 		t.Helper()

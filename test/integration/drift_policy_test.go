@@ -76,7 +76,7 @@ func opens(t *testing.T, cc *v1alpha1.CacheCluster, member string, want ...strin
 func memberCacheOf(t *testing.T, cc *v1alpha1.CacheCluster, member string) *v1alpha1.MemberCache {
 	t.Helper()
 	mc := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: cc.Namespace, Name: cc.Name + "." + member}}
-	reload(t, lab.hub.Client, mc)
+	reload(t, lab.Hub.Client, mc)
 	return mc
 }
 
@@ -90,7 +90,7 @@ func TestUnderReportDriftIsToldAndLeftAsItIs(t *testing.T) {
 	ns := namespace(t, "drift-report")
 	cc := create(t, withDrift(cache(ns, "sessions", one), v1alpha1.DriftPolicy{Policy: v1alpha1.DriftReport}))
 	isReady(t, cc)
-	server := lab.members[one].Client
+	server := lab.Members[one].Client
 	set, service, budget := childrenOf(ns, "sessions")
 
 	edit(t, one, set, func() { set.Spec.Replicas = ptr.To[int32](5) })
@@ -187,7 +187,7 @@ func TestUnderReportAChangedWishIsAppliedToAChildWithoutItsMark(t *testing.T) {
 	})
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Version = "1.6.39" })
 	opens(t, cc, one)
-	reload(t, lab.members[one].Client, set)
+	reload(t, lab.Members[one].Client, set)
 	if got := set.Spec.Template.Spec.Containers[0].Image; got != "memcached:1.6.39" || set.Annotations[v1alpha1.AnnotationIntent] == "" {
 		t.Errorf("image %q, annotations %v", got, set.Annotations)
 	}
@@ -202,7 +202,7 @@ func TestWhatARuleIgnoresIsLeftToItsManager(t *testing.T) {
 		{Kind: "PodDisruptionBudget", Path: "spec.maxUnavailable"},
 	}}))
 	isReady(t, cc)
-	server := lab.members[one].Client
+	server := lab.Members[one].Client
 	set, service, budget := childrenOf(ns, "sessions")
 	byAutoscaler := func(replicas *int32) {
 		t.Helper()
@@ -288,7 +288,7 @@ func TestARuleThatCannotBeReadIsRefused(t *testing.T) {
 	entry := inState(t, cc, one, v1alpha1.MemberBlocked, v1alpha1.ReasonInvalidSpec)
 	contains(t, "the message", entry.Message, "spec.drift.ignore[1].path", "containers[name=memcached]", "double quotes")
 	set, _, _ := childrenOf(ns, "sessions")
-	if err := lab.members[one].Client.Get(t.Context(), client.ObjectKeyFromObject(set), set); !apierrors.IsNotFound(err) {
+	if err := lab.Members[one].Client.Get(t.Context(), client.ObjectKeyFromObject(set), set); !apierrors.IsNotFound(err) {
 		t.Errorf("something was applied: %v", err)
 	}
 	change(t, cc, func(cc *v1alpha1.CacheCluster) {

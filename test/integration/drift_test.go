@@ -28,7 +28,7 @@ import (
 // edit changes an object of a member as kubectl edit does.
 func edit(t *testing.T, member string, object client.Object, how func()) {
 	t.Helper()
-	server := lab.members[member].Client
+	server := lab.Members[member].Client
 	reload(t, server, object)
 	before, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
@@ -51,7 +51,7 @@ func TestDriftIsPutRightInItsMemberOnly(t *testing.T) {
 	removed := func(object client.Object) func(*testing.T, string) {
 		return func(t *testing.T, member string) {
 			t.Helper()
-			if err := lab.members[member].Client.Delete(t.Context(), object.DeepCopyObject().(client.Object), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+			if err := lab.Members[member].Client.Delete(t.Context(), object.DeepCopyObject().(client.Object), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -96,8 +96,8 @@ func TestDriftIsPutRightInItsMemberOnly(t *testing.T) {
 	}{
 		{"replicas through /scale", func(t *testing.T, member string) {
 			scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 5}}
-			reload(t, lab.members[member].Client, set)
-			if err := lab.members[member].Client.SubResource("scale").Update(t.Context(), set, client.WithSubResourceBody(scale), client.FieldOwner("kubectl-scale")); err != nil {
+			reload(t, lab.Members[member].Client, set)
+			if err := lab.Members[member].Client.SubResource("scale").Update(t.Context(), set, client.WithSubResourceBody(scale), client.FieldOwner("kubectl-scale")); err != nil {
 				t.Fatal(err)
 			}
 		}, "StatefulSet/sessions", []string{"spec.replicas"}, "kubectl-scale", false},
@@ -182,7 +182,7 @@ func wishes(t *testing.T, member, namespace, name string) map[string]any {
 	t.Helper()
 	found := map[string]any{}
 	for _, object := range childKinds(namespace, name) {
-		reload(t, lab.members[member].Client, object)
+		reload(t, lab.Members[member].Client, object)
 		kind := fmt.Sprintf("%T", object)
 		found[kind+" labels"], found[kind+" annotations"] = object.GetLabels(), object.GetAnnotations()
 		switch o := object.(type) {
@@ -214,7 +214,7 @@ func TestWhatOthersAddIsTheirsAndStays(t *testing.T) {
 	ns := namespace(t, "foreign-fields")
 	cc := create(t, cache(ns, "sessions", one))
 	isReady(t, cc)
-	server := lab.members[one].Client
+	server := lab.Members[one].Client
 	injected := appsv1ac.StatefulSet("sessions", ns).
 		WithLabels(map[string]string{"team": "search"}).WithAnnotations(map[string]string{"example.org/note": "x"}).
 		WithSpec(appsv1ac.StatefulSetSpec().WithTemplate(corev1ac.PodTemplateSpec().
@@ -263,7 +263,7 @@ func TestAnObjectThatIsBeingDeletedIsMadeAnewOnceItIsGone(t *testing.T) {
 	ns := namespace(t, "slow-deletion")
 	cc := create(t, cache(ns, "sessions", one))
 	isReady(t, cc)
-	server := lab.members[one].Client
+	server := lab.Members[one].Client
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions"}}
 	patch := func(finalizers string) {
 		t.Helper()

@@ -37,8 +37,8 @@ func injectOnAdmission(t *testing.T, member, ns string) {
 		}}
 	binding := &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: ns},
 		Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: ns}}
-	mustCreate(t, lab.members[member].Server, policy)
-	mustCreate(t, lab.members[member].Server, binding)
+	mustCreate(t, lab.Members[member].Server, policy)
+	mustCreate(t, lab.Members[member].Server, binding)
 }
 
 // admits waits until the policy is at work, which takes an API server a moment.
@@ -49,7 +49,7 @@ func admits(t *testing.T, member, ns string) {
 		probe := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "probe"}, Spec: appsv1.StatefulSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "main"}}}}}}
-		if err := lab.members[member].Client.Create(ctx, probe, client.DryRunAll); err != nil {
+		if err := lab.Members[member].Client.Create(ctx, probe, client.DryRunAll); err != nil {
 			return err
 		}
 		if len(probe.Spec.Template.Spec.Containers) != 2 {
@@ -64,7 +64,7 @@ func admits(t *testing.T, member, ns string) {
 func TestASidecarThatAdmissionAddsAnewIsNotFoughtWithoutEnd(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "mesh")
-	server := lab.members[one]
+	server := lab.Members[one]
 	mustCreate(t, server.Server, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
 	cc := create(t, cache(ns, "sessions", one))
 	owned := create(t, cache(ns, "owned", one))

@@ -20,13 +20,13 @@ import (
 // countWrites gives a count of the writes to the hub's objects of a cache from now on.
 func countWrites(t *testing.T, cc *v1alpha1.CacheCluster) func() int {
 	t.Helper()
-	watching, err := client.NewWithWatch(lab.hub.Config, client.Options{Scheme: harness.Scheme()})
+	watching, err := client.NewWithWatch(lab.Hub.Config, client.Options{Scheme: harness.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var n atomic.Int64
 	for _, list := range []client.ObjectList{&v1alpha1.CacheClusterList{}, &v1alpha1.MemberCacheList{}} {
-		if err := lab.hub.Client.List(t.Context(), list, client.InNamespace(cc.Namespace)); err != nil {
+		if err := lab.Hub.Client.List(t.Context(), list, client.InNamespace(cc.Namespace)); err != nil {
 			t.Fatal(err)
 		}
 		w, err := watching.Watch(t.Context(), list, client.InNamespace(cc.Namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
@@ -48,7 +48,7 @@ func TestAFightIsFoughtSlowlyAndCostsTheHubLittle(t *testing.T) {
 	ns := namespace(t, "fight")
 	cc := create(t, cache(ns, "sessions", one))
 	isReady(t, cc)
-	server := lab.members[one].Client
+	server := lab.Members[one].Client
 	set, _, _ := childrenOf(ns, "sessions")
 
 	// Two flips a second for twenty seconds.
@@ -106,7 +106,7 @@ func TestAFightIsFoughtSlowlyAndCostsTheHubLittle(t *testing.T) {
 	ctx, stop = context.WithTimeout(t.Context(), 2*patience)
 	defer stop()
 	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		if err := lab.hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); err != nil {
+		if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); err != nil {
 			return false, nil
 		}
 		entry, err := statusOf(cc, one)

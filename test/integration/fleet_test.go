@@ -46,16 +46,16 @@ func eventually(t *testing.T, what string, check func(ctx context.Context) error
 // namespace makes one on the hub that goes with its caches when the test ends.
 func namespace(t *testing.T, name string) string {
 	t.Helper()
-	mustCreate(t, lab.hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	mustCreate(t, lab.Hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := lab.hub.Client.DeleteAllOf(ctx, &v1alpha1.CacheCluster{}, client.InNamespace(name)); err != nil {
+		if err := lab.Hub.Client.DeleteAllOf(ctx, &v1alpha1.CacheCluster{}, client.InNamespace(name)); err != nil {
 			t.Error(err)
 		}
 		var left v1alpha1.CacheClusterList
 		err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			err := lab.hub.Client.List(ctx, &left, client.InNamespace(name))
+			err := lab.Hub.Client.List(ctx, &left, client.InNamespace(name))
 			return err == nil && len(left.Items) == 0, nil
 		})
 		if err != nil {
@@ -78,17 +78,17 @@ func cache(namespace, name string, members ...string) *v1alpha1.CacheCluster {
 
 func create(t *testing.T, cc *v1alpha1.CacheCluster) *v1alpha1.CacheCluster {
 	t.Helper()
-	mustCreate(t, lab.hub, cc)
+	mustCreate(t, lab.Hub, cc)
 	return cc
 }
 
 // change patches a CacheCluster's spec.
 func change(t *testing.T, cc *v1alpha1.CacheCluster, how func(*v1alpha1.CacheCluster)) {
 	t.Helper()
-	reload(t, lab.hub.Client, cc)
+	reload(t, lab.Hub.Client, cc)
 	before := cc.DeepCopy()
 	how(cc)
-	if err := lab.hub.Client.Patch(t.Context(), cc, client.MergeFrom(before)); err != nil {
+	if err := lab.Hub.Client.Patch(t.Context(), cc, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -126,7 +126,7 @@ func has(cc *v1alpha1.CacheCluster, condition string, status metav1.ConditionSta
 func becomes(t *testing.T, cc *v1alpha1.CacheCluster, what string, check func(*v1alpha1.CacheCluster) error) {
 	t.Helper()
 	eventually(t, cc.Name+" "+what, func(ctx context.Context) error {
-		if err := lab.hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); err != nil {
+		if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); err != nil {
 			return err
 		}
 		return check(cc)
@@ -168,7 +168,7 @@ func versionsOf(t *testing.T, member, namespace, name string) map[string]string 
 	t.Helper()
 	found := map[string]string{}
 	for _, object := range childKinds(namespace, name) {
-		reload(t, lab.members[member].Client, object)
+		reload(t, lab.Members[member].Client, object)
 		found[fmt.Sprintf("%T", object)] = fmt.Sprintf("%s/%s", object.GetUID(), object.GetResourceVersion())
 	}
 	return found
@@ -179,7 +179,7 @@ func gone(t *testing.T, member, namespace, name string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("the children of %s/%s leave %s", namespace, name, member), func(ctx context.Context) error {
 		for _, object := range childKinds(namespace, name) {
-			if err := lab.members[member].Client.Get(ctx, client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+			if err := lab.Members[member].Client.Get(ctx, client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("%T is there (%v), finalizers %v", object, err, object.GetFinalizers())
 			}
 		}

@@ -30,7 +30,7 @@ func storing(namespace, name string, members ...string) *v1alpha1.CacheCluster {
 func setOf(t *testing.T, member, namespace, name string) *appsv1.StatefulSet {
 	t.Helper()
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	reload(t, lab.members[member].Client, set)
+	reload(t, lab.Members[member].Client, set)
 	return set
 }
 
@@ -39,7 +39,7 @@ func becomesSet(t *testing.T, member, namespace, name, what string, check func(*
 	t.Helper()
 	set := &appsv1.StatefulSet{}
 	eventually(t, name+" "+what, func(ctx context.Context) error {
-		if err := lab.members[member].Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, set); err != nil {
+		if err := lab.Members[member].Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, set); err != nil {
 			return err
 		}
 		return check(set)
@@ -85,7 +85,7 @@ func TestAFieldThatCannotChangeIsNamedAndEverythingElseIsApplied(t *testing.T) {
 		}
 		return nil
 	})
-	reload(t, lab.members[one].Client, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions-client"}})
+	reload(t, lab.Members[one].Client, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions-client"}})
 
 	// Drift is put right, and a child that is not wanted any more is removed.
 	set := setOf(t, one, ns, "sessions")
@@ -98,7 +98,7 @@ func TestAFieldThatCannotChangeIsNamedAndEverythingElseIsApplied(t *testing.T) {
 	})
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Service = nil })
 	eventually(t, "the client Service goes", func(ctx context.Context) error {
-		return notThere(ctx, lab.members[one].Client, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions-client"}})
+		return notThere(ctx, lab.Members[one].Client, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions-client"}})
 	})
 
 	// A state that waits for somebody writes nothing.
@@ -141,7 +141,7 @@ func TestWithConsentAStatefulSetIsRecreatedWhateverHappensToTheManager(t *testin
 	goingSet := setOf(t, one, ns, "sessions")
 	edit(t, one, goingSet, func() { controllerutil.RemoveFinalizer(goingSet, hold) })
 	eventually(t, "the old StatefulSet goes", func(ctx context.Context) error {
-		return notThere(ctx, lab.members[one].Client, before.DeepCopy())
+		return notThere(ctx, lab.Members[one].Client, before.DeepCopy())
 	})
 	if err := lab.startManager(context.Background()); err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestWithConsentAStatefulSetIsRecreatedWhateverHappensToTheManager(t *testin
 		t.Errorf("%d drifts: what we deleted ourselves is none", n)
 	}
 	mc := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions." + one}}
-	reload(t, lab.hub.Client, mc)
+	reload(t, lab.Hub.Client, mc)
 	for _, e := range mc.Status.Inventory {
 		if e.Recreating {
 			t.Errorf("%s/%s is still noted as being recreated", e.Kind, e.Name)
@@ -182,7 +182,7 @@ func TestACacheThatIsDeletedWhileItIsRecreatedLeavesNothing(t *testing.T) {
 		return nil
 	})
 	// What follows the old one is where its pods go; it must come before it may go.
-	watcher, err := client.NewWithWatch(lab.members[one].Config, client.Options{Scheme: harness.Scheme()})
+	watcher, err := client.NewWithWatch(lab.Members[one].Config, client.Options{Scheme: harness.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,13 +201,13 @@ func TestACacheThatIsDeletedWhileItIsRecreatedLeavesNothing(t *testing.T) {
 		}
 		adopted <- false
 	}()
-	if err := lab.hub.Client.Delete(t.Context(), cc); err != nil {
+	if err := lab.Hub.Client.Delete(t.Context(), cc); err != nil {
 		t.Fatal(err)
 	}
 	edit(t, one, set, func() { controllerutil.RemoveFinalizer(set, hold) })
 	gone(t, one, ns, "sessions")
 	eventually(t, "the CacheCluster goes", func(ctx context.Context) error {
-		return notThere(ctx, lab.hub.Client, cc)
+		return notThere(ctx, lab.Hub.Client, cc)
 	})
 	watched.Stop()
 	if !<-adopted {
@@ -227,14 +227,14 @@ func TestAServiceThatLostItsKindOfAddressIsNamedThenRecreated(t *testing.T) {
 			Annotations: map[string]string{v1alpha1.AnnotationOwner: render.OwnerMark(marks)}},
 		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "old", Port: 1}}},
 	}
-	mustCreate(t, lab.members[one].Server, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
-	mustCreate(t, lab.members[one].Server, service)
+	mustCreate(t, lab.Members[one].Server, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+	mustCreate(t, lab.Members[one].Server, service)
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.Clusters = []string{one, two} })
 	entry := inState(t, cc, one, v1alpha1.MemberBlocked, v1alpha1.ReasonImmutableField)
 	contains(t, "message", entry.Message, "Service/sessions", fmt.Sprintf("spec.clusterIP is %q and cannot become %q", service.Spec.ClusterIP, "None"))
 	contains(t, "hint", entry.Hint, "deletes and creates")
 	now := service.DeepCopy()
-	reload(t, lab.members[one].Client, now)
+	reload(t, lab.Members[one].Client, now)
 	if now.UID != service.UID || len(now.Spec.Selector) == 0 {
 		t.Errorf("selector %v: what can be applied is not", now.Spec.Selector)
 	}
@@ -243,7 +243,7 @@ func TestAServiceThatLostItsKindOfAddressIsNamedThenRecreated(t *testing.T) {
 
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Recreate = v1alpha1.RecreateOrphanPods })
 	isReady(t, cc)
-	reload(t, lab.members[one].Client, now)
+	reload(t, lab.Members[one].Client, now)
 	if now.UID == service.UID || now.Spec.ClusterIP != corev1.ClusterIPNone {
 		t.Errorf("address %q", now.Spec.ClusterIP)
 	}
@@ -263,7 +263,7 @@ func TestAServiceOfAnotherTypeIsPutBack(t *testing.T) {
 		service.Spec.ClusterIP, service.Spec.ClusterIPs = "", nil
 	})
 	eventually(t, "the Service is headless again", func(ctx context.Context) error {
-		if err := lab.members[one].Client.Get(ctx, client.ObjectKeyFromObject(service), service); err != nil {
+		if err := lab.Members[one].Client.Get(ctx, client.ObjectKeyFromObject(service), service); err != nil {
 			return err
 		}
 		if service.Spec.Type != corev1.ServiceTypeClusterIP || service.Spec.ClusterIP != corev1.ClusterIPNone {

@@ -40,8 +40,8 @@ func asLab(t *testing.T) *cluster.Lab {
 		config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: c.CertData, ClientKeyData: c.KeyData}
 		config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	}
-	add(cluster.Hub, lab.hub.Config)
-	for name, m := range lab.members {
+	add(cluster.Hub, lab.Hub.Config)
+	for name, m := range lab.Members {
 		add(name, m.Config)
 	}
 	if err := clientcmd.WriteToFile(*config, l.Kubeconfig()); err != nil {
@@ -124,9 +124,9 @@ func TestUndoRestoresWhatWasThereAlsoFromAnotherProcess(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			read := func() map[string]any {
 				if test.kind == secret {
-					return wanted(t, lab.hub, secret, v1alpha1.InventoryNamespace, credentialNameOf(t, two))
+					return wanted(t, lab.Hub, secret, v1alpha1.InventoryNamespace, credentialNameOf(t, two))
 				}
-				return wanted(t, lab.members[two].Server, test.kind, ns, "sessions")
+				return wanted(t, lab.Members[two].Server, test.kind, ns, "sessions")
 			}
 			before := read()
 			r := test.request
@@ -159,7 +159,7 @@ func TestUndoRestoresWhatWasThereAlsoFromAnotherProcess(t *testing.T) {
 		if _, err := injector().Inject(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
-		member := lab.members[two].Client
+		member := lab.Members[two].Client
 		live := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions"}}
 		wish := []byte(`{"metadata":{"annotations":{"` + v1alpha1.AnnotationIntent + `":"another"}}}`)
 		if err := member.Patch(t.Context(), live, client.RawPatch(types.MergePatchType, wish), client.FieldOwner("test")); err != nil {
@@ -181,7 +181,7 @@ func TestUndoRestoresWhatWasThereAlsoFromAnotherProcess(t *testing.T) {
 func credentialNameOf(t *testing.T, member string) string {
 	t.Helper()
 	var secrets corev1.SecretList
-	if err := lab.hub.Client.List(t.Context(), &secrets, client.InNamespace(v1alpha1.InventoryNamespace),
+	if err := lab.Hub.Client.List(t.Context(), &secrets, client.InNamespace(v1alpha1.InventoryNamespace),
 		client.MatchingLabels{v1alpha1.LabelCredentialOf: member}); err != nil || len(secrets.Items) != 1 {
 		t.Fatalf("%d credentials of %s: %v", len(secrets.Items), member, err)
 	}

@@ -24,7 +24,7 @@ func reads(t *testing.T, namespace string, want status.Status) {
 			list := &unstructured.UnstructuredList{}
 			list.SetAPIVersion(v1alpha1.GroupVersion.String())
 			list.SetKind(kind + "List")
-			if err := lab.hub.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			if err := lab.Hub.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 				return err
 			}
 			if len(list.Items) != 1 {
@@ -45,7 +45,7 @@ func reads(t *testing.T, namespace string, want status.Status) {
 func TestKstatusReadsOurObjectsRight(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "kstatus")
-	standIn := lab.members[one].standIn
+	standIn := lab.Members[one].StandIn
 	standIn.Hold(ns)
 	cc := create(t, cache(ns, "sessions", one))
 	inState(t, cc, one, v1alpha1.MemberProgressing, v1alpha1.ReasonPodsStarting)
@@ -65,7 +65,7 @@ func TestKstatusReadsOurObjectsRight(t *testing.T) {
 	// Deleting waits for the member: a finalizer of somebody else holds the Service.
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions"}}
 	edit(t, one, service, func() { service.Finalizers = []string{"example.org/hold"} })
-	if err := lab.hub.Client.Delete(t.Context(), cc); err != nil {
+	if err := lab.Hub.Client.Delete(t.Context(), cc); err != nil {
 		t.Fatal(err)
 	}
 	reads(t, ns, status.TerminatingStatus)

@@ -43,7 +43,7 @@ func TestALeaderThatLosesItsLeaseAbruptlyIsReplacedWithoutHarm(t *testing.T) {
 	})
 
 	elected := func(cut *atomic.Bool) (stop func(), done chan error) {
-		config := rest.CopyConfig(lab.hub.Config)
+		config := rest.CopyConfig(lab.Hub.Config)
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return severed{next, cut} })
 		mgr, err := manager.New(config, manager.Options{Metrics: "0", Probes: "0", Inventory: v1alpha1.InventoryNamespace, Shutdown: 20 * time.Second,
 			SharedProcess: true, Elect: true, ElectionNamespace: v1alpha1.InventoryNamespace})
@@ -81,7 +81,7 @@ func TestALeaderThatLosesItsLeaseAbruptlyIsReplacedWithoutHarm(t *testing.T) {
 	if diff := cmp.Diff(before, uidsOf(t, ns, "kept", one, two)); diff != "" {
 		t.Errorf("something was made anew (-before +after):\n%s", diff)
 	}
-	if err := lab.hub.Client.Delete(t.Context(), kept); err != nil {
+	if err := lab.Hub.Client.Delete(t.Context(), kept); err != nil {
 		t.Fatal(err)
 	}
 	gone(t, one, ns, "kept")

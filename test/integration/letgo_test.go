@@ -20,7 +20,7 @@ import (
 // profileCondition of a member, or nil.
 func profileCondition(ctx context.Context, name, kind string) (*metav1.Condition, error) {
 	var profile clusterinventory.ClusterProfile
-	err := lab.hub.Client.Get(ctx, types.NamespacedName{Namespace: v1alpha1.InventoryNamespace, Name: name}, &profile)
+	err := lab.Hub.Client.Get(ctx, types.NamespacedName{Namespace: v1alpha1.InventoryNamespace, Name: name}, &profile)
 	return meta.FindStatusCondition(profile.Status.Conditions, kind), err
 }
 
@@ -35,7 +35,7 @@ func abandon(t *testing.T, cc *v1alpha1.CacheCluster, value string) {
 }
 
 func TestAMemberThatHangsIsLetGoByAnnotationAndWhatItStillHoldsIsToldWhenItReturns(t *testing.T) {
-	gate := behindAGate(t, "silent", lab.members[two])
+	gate := behindAGate(t, "silent", lab.Members[two])
 	if err := gate.Forward(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestAMemberThatHangsIsLetGoByAnnotationAndWhatItStillHoldsIsToldWhenItRetur
 
 	t.Run("the deletion says for whom it waits and since when, and tells of a name that is none", func(t *testing.T) {
 		abandon(t, cc, "silence,"+one)
-		if err := lab.hub.Client.Delete(t.Context(), cc); err != nil {
+		if err := lab.Hub.Client.Delete(t.Context(), cc); err != nil {
 			t.Fatal(err)
 		}
 		gone(t, one, ns, "left")
@@ -69,14 +69,14 @@ func TestAMemberThatHangsIsLetGoByAnnotationAndWhatItStillHoldsIsToldWhenItRetur
 	t.Run("with the right name it ends, and an event tells what stays", func(t *testing.T) {
 		abandon(t, cc, "silent")
 		eventually(t, "the CacheCluster is gone", func(ctx context.Context) error {
-			if err := lab.hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); !apierrors.IsNotFound(err) {
+			if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("it is there: %w", err)
 			}
 			return nil
 		})
 		eventually(t, "an event", func(ctx context.Context) error {
 			var events eventsv1.EventList
-			if err := lab.hub.Client.List(ctx, &events, client.InNamespace(ns)); err != nil {
+			if err := lab.Hub.Client.List(ctx, &events, client.InNamespace(ns)); err != nil {
 				return err
 			}
 			for i := range events.Items {
@@ -100,7 +100,7 @@ func TestAMemberThatHangsIsLetGoByAnnotationAndWhatItStillHoldsIsToldWhenItRetur
 			return nil
 		})
 		for _, child := range childKinds(ns, "left") {
-			if err := lab.members[two].Client.Delete(t.Context(), child); err != nil {
+			if err := lab.Members[two].Client.Delete(t.Context(), child); err != nil {
 				t.Errorf("%T was not there any more: %v", child, err)
 			}
 		}
@@ -115,7 +115,7 @@ func TestAMemberThatHangsIsLetGoByAnnotationAndWhatItStillHoldsIsToldWhenItRetur
 }
 
 func TestACacheThatLivesOnRemembersWhatItLeftBehindUntilItIsPlacedThereAgain(t *testing.T) {
-	gate := behindAGate(t, "mute", lab.members[two])
+	gate := behindAGate(t, "mute", lab.Members[two])
 	if err := gate.Forward(t.Context()); err != nil {
 		t.Fatal(err)
 	}

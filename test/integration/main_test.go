@@ -9,12 +9,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"sync"
 	"testing"
 	"time"
-
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/cmd/hub/manager"
@@ -26,17 +22,10 @@ const crds = "../../deploy/crd"
 
 // fleet is a hub with its manager and two members.
 type fleet struct {
-	hub     *harness.Server
-	members map[string]*member
+	*harness.Fleet
 
 	stopManager context.CancelFunc
 	managerDone chan error
-}
-
-// member is a member's API server and what stands in for its controllers.
-type member struct {
-	*harness.Server
-	standIn *harness.StandIn
 }
 
 const one, two = "member-1", "member-2"
@@ -44,11 +33,7 @@ const one, two = "member-1", "member-2"
 var lab *fleet
 
 func TestMain(m *testing.M) {
-	if os.Getenv("RECONCILE_LAB_TEST_LOG") != "" {
-		log.SetLogger(zap.New(zap.UseDevMode(true)))
-	} else {
-		log.SetLogger(zap.New(zap.WriteTo(discard{})))
-	}
+	harness.Log(os.Getenv("RECONCILE_LAB_TEST_LOG") != "")
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -57,26 +42,18 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
-
 func run(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 	defer cancel()
-	lab = &fleet{members: map[string]*member{}}
-	defer func() { err = errors.Join(err, lab.stop()) }()
-	if err := lab.start(ctx); err != nil {
+	servers, err := harness.StartFleet(ctx, crds, nil, one, two)
+	lab = &fleet{Fleet: servers}
+	defer func() { err = errors.Join(err, lab.Stop()) }()
+	if err != nil {
 		return 1, err
 	}
-	var working sync.WaitGroup
-	defer working.Wait()
-	working.Go(func() { lab.members[one].standIn.Run(ctx) })
-	working.Go(func() { lab.members[two].standIn.Run(ctx) })
-	defer cancel()
-	for name, member := range lab.members {
+	for name, member := range lab.Members {
 		o := membership.Options{Labels: map[string]string{"tier": "lab", "name": name}}
-		if err := membership.Join(ctx, lab.hub.Config, member.Config, name, o); err != nil {
+		if err := membership.Join(ctx, lab.Hub.Config, member.Config, name, o); err != nil {
 			return 1, err
 		}
 	}
@@ -87,46 +64,9 @@ func run(m *testing.M) (code int, err error) {
 	return code, lab.stopManagerAndWait()
 }
 
-// start starts the API servers at the same time.
-func (f *fleet) start(ctx context.Context) error {
-	var (
-		mu      sync.Mutex
-		failure error
-		working sync.WaitGroup
-	)
-	begin := func(keep func(*harness.Server), crds ...string) {
-		working.Go(func() {
-			s, err := harness.Start(ctx, crds...)
-			mu.Lock()
-			defer mu.Unlock()
-			failure = errors.Join(failure, err)
-			if err == nil {
-				keep(s)
-			}
-		})
-	}
-	begin(func(s *harness.Server) { f.hub = s }, crds)
-	for _, name := range []string{one, two} {
-		begin(func(s *harness.Server) { f.members[name] = &member{s, harness.NewStandIn(s)} })
-	}
-	working.Wait()
-	return failure
-}
-
-func (f *fleet) stop() error {
-	var err error
-	if f.hub != nil {
-		err = f.hub.Stop()
-	}
-	for _, m := range f.members {
-		err = errors.Join(err, m.Stop())
-	}
-	return err
-}
-
 // startManager starts the manager as cmd/hub would, without leader election.
 func (f *fleet) startManager(ctx context.Context) error {
-	mgr, err := manager.New(f.hub.Config, manager.Options{Metrics: "0", Probes: "0", Inventory: v1alpha1.InventoryNamespace,
+	mgr, err := manager.New(f.Hub.Config, manager.Options{Metrics: "0", Probes: "0", Inventory: v1alpha1.InventoryNamespace,
 		Shutdown: 20 * time.Second, SharedProcess: true,
 		Transport: func(_ string, next http.RoundTripper) http.RoundTripper { return interceptor{next} }})
 	if err != nil {

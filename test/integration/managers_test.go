@@ -103,7 +103,7 @@ func secondManager(t *testing.T, change func(*manager.Options)) (stop func()) {
 	t.Helper()
 	o := manager.Options{Metrics: "0", Probes: "0", Inventory: v1alpha1.InventoryNamespace, Shutdown: 20 * time.Second, SharedProcess: true}
 	change(&o)
-	mgr, err := manager.New(lab.hub.Config, o)
+	mgr, err := manager.New(lab.Hub.Config, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func setLabel(t *testing.T, member, key string, value any) {
 	profile := &clusterinventory.ClusterProfile{}
 	profile.Namespace, profile.Name = v1alpha1.InventoryNamespace, member
 	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, key, map[bool]string{true: "null", false: fmt.Sprintf("%q", value)}[value == nil])
-	if err := lab.hub.Client.Patch(context.Background(), profile, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	if err := lab.Hub.Client.Patch(context.Background(), profile, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -138,10 +138,10 @@ func uidsOf(t *testing.T, ns, name string, members ...string) map[string]types.U
 	found := map[string]types.UID{}
 	for _, member := range members {
 		mc := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name + "." + member}}
-		reload(t, lab.hub.Client, mc)
+		reload(t, lab.Hub.Client, mc)
 		found["MemberCache in "+member] = mc.UID
 		for _, child := range childKinds(ns, name) {
-			reload(t, lab.members[member].Client, child)
+			reload(t, lab.Members[member].Client, child)
 			found[fmt.Sprintf("%T in %s", child, member)] = child.GetUID()
 		}
 	}
@@ -195,13 +195,13 @@ func TestTwoManagersThatBothWorkDoNoHarm(t *testing.T) {
 		change(t, kept, func(cc *v1alpha1.CacheCluster) { cc.Spec.Version = fmt.Sprintf("1.6.%d", 30+i) })
 		isReady(t, brief)
 		isReady(t, kept)
-		if err := lab.hub.Client.Delete(t.Context(), brief); err != nil {
+		if err := lab.Hub.Client.Delete(t.Context(), brief); err != nil {
 			t.Fatal(err)
 		}
 		gone(t, one, ns, "brief")
 		gone(t, two, ns, "brief")
 		eventually(t, "brief is gone", func(ctx context.Context) error {
-			if err := lab.hub.Client.Get(ctx, client.ObjectKeyFromObject(brief), brief); !apierrors.IsNotFound(err) {
+			if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(brief), brief); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("it is there: %w", err)
 			}
 			return nil
@@ -234,14 +234,14 @@ func TestAManagerThatIsStoppedAtAnyMomentFinishesWhenItStarts(t *testing.T) {
 		after(func() { change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Version = "1.6.39" }) })
 		isReady(t, cc)
 		after(func() {
-			if err := lab.hub.Client.Delete(t.Context(), cc); err != nil {
+			if err := lab.Hub.Client.Delete(t.Context(), cc); err != nil {
 				t.Fatal(err)
 			}
 		})
 		gone(t, one, ns, name)
 		gone(t, two, ns, name)
 		eventually(t, "it is gone", func(ctx context.Context) error {
-			if err := lab.hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); !apierrors.IsNotFound(err) {
+			if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("it is there: %w", err)
 			}
 			return nil
@@ -255,11 +255,11 @@ func TestACacheClusterThatIsDeletedAndCreatedAtOnceIsTheNewOne(t *testing.T) {
 	old := create(t, cache(ns, "phoenix", one, two))
 	isReady(t, old)
 	before := uidsOf(t, ns, "phoenix", one, two)
-	if err := lab.hub.Client.Delete(t.Context(), old); err != nil {
+	if err := lab.Hub.Client.Delete(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
 	next := cache(ns, "phoenix", one, two)
-	eventually(t, "the name is free", func(ctx context.Context) error { return lab.hub.Client.Create(ctx, next) })
+	eventually(t, "the name is free", func(ctx context.Context) error { return lab.Hub.Client.Create(ctx, next) })
 	isReady(t, next)
 	after := uidsOf(t, ns, "phoenix", one, two)
 	for what, uid := range after {
@@ -269,7 +269,7 @@ func TestACacheClusterThatIsDeletedAndCreatedAtOnceIsTheNewOne(t *testing.T) {
 	}
 	for _, member := range []string{one, two} {
 		for _, child := range childKinds(ns, "phoenix") {
-			reload(t, lab.members[member].Client, child)
+			reload(t, lab.Members[member].Client, child)
 			if mark := child.GetAnnotations()[v1alpha1.AnnotationOwner]; mark != string(next.UID)+"/"+member {
 				t.Errorf("%T in %s has the mark %q", child, member, mark)
 			}

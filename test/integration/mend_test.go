@@ -26,7 +26,7 @@ func TestAFieldThatWasPatchedBackGoesWhenTheSpecLacksIt(t *testing.T) {
 
 	edit(t, one, set, func() { set.Spec.MinReadySeconds = 9 })
 	eventually(t, "minReadySeconds is put back", func(context.Context) error {
-		reload(t, lab.members[one].Client, set)
+		reload(t, lab.Members[one].Client, set)
 		if set.Spec.MinReadySeconds != 5 {
 			return fmt.Errorf("it is %d", set.Spec.MinReadySeconds)
 		}
@@ -39,7 +39,7 @@ func TestAFieldThatWasPatchedBackGoesWhenTheSpecLacksIt(t *testing.T) {
 	at := set.ResourceVersion
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Pod.MinReadySeconds = 0; cc.Spec.Replicas = ptr.To[int32](3) })
 	eventually(t, "the new spec is there, without minReadySeconds", func(context.Context) error {
-		reload(t, lab.members[one].Client, set)
+		reload(t, lab.Members[one].Client, set)
 		if set.Spec.MinReadySeconds != 0 || *set.Spec.Replicas != 3 {
 			return fmt.Errorf("minReadySeconds %d, replicas %d", set.Spec.MinReadySeconds, *set.Spec.Replicas)
 		}

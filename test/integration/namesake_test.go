@@ -21,7 +21,7 @@ import (
 func TestARepairIsOfTheObjectThatWasLookedAt(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "namesake")
-	server := lab.members[one].Client
+	server := lab.Members[one].Client
 	children, problems := render.Render(&v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions.x", UID: "x"},
 		Spec: v1alpha1.MemberCacheSpec{CacheCluster: "sessions", Cluster: "x"}})
 	if len(problems) > 0 {

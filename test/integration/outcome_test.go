@@ -29,9 +29,9 @@ import (
 // inMember creates an object in a member that goes when the test ends.
 func inMember(t *testing.T, member string, object client.Object) {
 	t.Helper()
-	mustCreate(t, lab.members[member].Server, object)
+	mustCreate(t, lab.Members[member].Server, object)
 	t.Cleanup(func() {
-		if err := lab.members[member].Client.Delete(context.Background(), object); client.IgnoreNotFound(err) != nil {
+		if err := lab.Members[member].Client.Delete(context.Background(), object); client.IgnoreNotFound(err) != nil {
 			t.Error(err)
 		}
 	})
@@ -47,7 +47,7 @@ func refuses(t *testing.T, member, namespace string) {
 			Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels},
 				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
 					Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}}
-		if lab.members[member].Client.Create(ctx, set, client.DryRunAll) == nil {
+		if lab.Members[member].Client.Create(ctx, set, client.DryRunAll) == nil {
 			return errors.New("it is accepted")
 		}
 		return nil
@@ -104,7 +104,7 @@ func exhausted(t *testing.T, member, namespace, of string) *corev1.ResourceQuota
 	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
 	inMember(t, member, q)
 	q.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
-	if err := lab.members[member].Client.Status().Update(t.Context(), q); err != nil {
+	if err := lab.Members[member].Client.Status().Update(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
 	return q
@@ -126,7 +126,7 @@ func TestWhatAdmissionInAMemberRefusesIsBlockedSaysWhyAndIsTriedAgain(t *testing
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ns := namespace(t, "refused-by-"+name)
-			mustCreate(t, lab.members[one].Server, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+			mustCreate(t, lab.Members[one].Server, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
 			// What refuses goes before the CacheCluster does.
 			t.Run("refused", func(t *testing.T) {
 				c.refuse(t, one, ns)
@@ -167,7 +167,7 @@ func TestWhatAdmissionInAMemberRefusesIsBlockedSaysWhyAndIsTriedAgain(t *testing
 // it, and tells of a refusal in the controller's words.
 func controller(t *testing.T, member string, set *appsv1.StatefulSet) error {
 	t.Helper()
-	c := lab.members[member].Client
+	c := lab.Members[member].Client
 	reload(t, c, set)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name + "-0", Labels: set.Spec.Template.Labels}, Spec: set.Spec.Template.Spec}
 	refusal := c.Create(t.Context(), pod)
@@ -176,7 +176,7 @@ func controller(t *testing.T, member string, set *appsv1.StatefulSet) error {
 		reason, message = "FailedCreate", fmt.Sprintf("Create Pod %s in StatefulSet %s failed error: %v", pod.Name, set.Name, refusal)
 	}
 	now := metav1.Now()
-	mustCreate(t, lab.members[member].Server, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, GenerateName: set.Name + "."},
+	mustCreate(t, lab.Members[member].Server, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, GenerateName: set.Name + "."},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: set.Namespace, Name: set.Name, UID: set.UID},
 		Reason:         reason, Message: message, FirstTimestamp: now, LastTimestamp: now, Count: 1, Type: corev1.EventTypeWarning})
 	return refusal
@@ -192,7 +192,7 @@ func TestPodsThatAMemberRefusesAreSaidToBeAndWhy(t *testing.T) {
 		"quota": {refuse: func(t *testing.T, namespace *corev1.Namespace) func() {
 			q := exhausted(t, one, namespace.Name, "pods")
 			return func() {
-				if err := lab.members[one].Client.Delete(t.Context(), q); err != nil {
+				if err := lab.Members[one].Client.Delete(t.Context(), q); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -202,7 +202,7 @@ func TestPodsThatAMemberRefusesAreSaidToBeAndWhy(t *testing.T) {
 		}, refuse: func(t *testing.T, namespace *corev1.Namespace) func() {
 			set := func(level string) {
 				namespace.Labels["pod-security.kubernetes.io/enforce"] = level
-				if err := lab.members[one].Client.Update(t.Context(), namespace); err != nil {
+				if err := lab.Members[one].Client.Update(t.Context(), namespace); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -222,9 +222,9 @@ func TestPodsThatAMemberRefusesAreSaidToBeAndWhy(t *testing.T) {
 			t.Parallel()
 			ns := namespace(t, "pods-refused-by-"+name)
 			there := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
-			mustCreate(t, lab.members[one].Server, there)
-			mustCreate(t, lab.members[one].Server, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "default"}})
-			lab.members[one].standIn.Hold(ns)
+			mustCreate(t, lab.Members[one].Server, there)
+			mustCreate(t, lab.Members[one].Server, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "default"}})
+			lab.Members[one].StandIn.Hold(ns)
 			relent := c.refuse(t, there)
 			cc := cache(ns, "sessions", one)
 			if c.change != nil {
@@ -241,7 +241,7 @@ func TestPodsThatAMemberRefusesAreSaidToBeAndWhy(t *testing.T) {
 				return nil
 			})
 			set.Status.ObservedGeneration = set.Generation
-			if err := lab.members[one].Client.Status().Update(t.Context(), set); err != nil {
+			if err := lab.Members[one].Client.Status().Update(t.Context(), set); err != nil {
 				t.Fatal(err)
 			}
 			entry := inState(t, cc, one, v1alpha1.MemberDegraded, v1alpha1.ReasonPodsRefused)
@@ -255,7 +255,7 @@ func TestPodsThatAMemberRefusesAreSaidToBeAndWhy(t *testing.T) {
 
 			relent()
 			eventually(t, "the pod is made", func(context.Context) error { return controller(t, one, set) })
-			lab.members[one].standIn.Release(ns)
+			lab.Members[one].StandIn.Release(ns)
 			isReady(t, cc)
 		})
 	}

@@ -31,11 +31,11 @@ func TestACacheComesIntoBeingWhereItIsPlacedAndLeavesWithItsPlacement(t *testing
 	}
 	for member, replicas := range map[string]int32{one: 2, two: 1} {
 		var created corev1.Namespace
-		if err := lab.members[member].Client.Get(t.Context(), types.NamespacedName{Name: ns}, &created); err != nil {
+		if err := lab.Members[member].Client.Get(t.Context(), types.NamespacedName{Name: ns}, &created); err != nil {
 			t.Errorf("the namespace was not created in %s: %v", member, err)
 		}
 		for _, object := range childKinds(ns, "sessions") {
-			reload(t, lab.members[member].Client, object)
+			reload(t, lab.Members[member].Client, object)
 			if set, ok := object.(*appsv1.StatefulSet); ok && *set.Spec.Replicas != replicas {
 				t.Errorf("%s runs %d replicas, want %d", member, *set.Spec.Replicas, replicas)
 			}
@@ -72,22 +72,22 @@ func TestACacheComesIntoBeingWhereItIsPlacedAndLeavesWithItsPlacement(t *testing
 	})
 
 	t.Run("a deleted cache leaves nothing but the namespaces", func(t *testing.T) {
-		if err := lab.hub.Client.Delete(t.Context(), cc); err != nil {
+		if err := lab.Hub.Client.Delete(t.Context(), cc); err != nil {
 			t.Fatal(err)
 		}
-		for member := range lab.members {
+		for member := range lab.Members {
 			gone(t, member, ns, "sessions")
 			var kept corev1.Namespace
-			if err := lab.members[member].Client.Get(t.Context(), types.NamespacedName{Name: ns}, &kept); err != nil || kept.DeletionTimestamp != nil {
+			if err := lab.Members[member].Client.Get(t.Context(), types.NamespacedName{Name: ns}, &kept); err != nil || kept.DeletionTimestamp != nil {
 				t.Errorf("the namespace of %s: %v, deleted %v", member, err, kept.DeletionTimestamp)
 			}
 		}
 		eventually(t, "nothing on the hub", func(ctx context.Context) error {
 			var left v1alpha1.MemberCacheList
-			if err := lab.hub.Client.List(ctx, &left, client.InNamespace(ns)); err != nil || len(left.Items) > 0 {
+			if err := lab.Hub.Client.List(ctx, &left, client.InNamespace(ns)); err != nil || len(left.Items) > 0 {
 				return fmt.Errorf("%d MemberCaches: %w", len(left.Items), err)
 			}
-			if err := lab.hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); !apierrors.IsNotFound(err) {
+			if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("the CacheCluster is there: %v, finalizers %v", err, cc.Finalizers)
 			}
 			return nil
@@ -105,7 +105,7 @@ func TestAChangedTemplateReachesEveryMemberAndUnwantedChildrenArePruned(t *testi
 	isReady(t, cc)
 	virtual := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions-client"}}
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions"}}
-	for _, m := range lab.members {
+	for _, m := range lab.Members {
 		reload(t, m.Client, virtual)
 		if virtual.Spec.ClusterIP == corev1.ClusterIPNone || len(virtual.Spec.Ports) != 2 {
 			t.Errorf("client Service: %+v", virtual.Spec)
@@ -116,7 +116,7 @@ func TestAChangedTemplateReachesEveryMemberAndUnwantedChildrenArePruned(t *testi
 		cc.Spec.Replicas = ptr.To[int32](3)
 	})
 	isReady(t, cc)
-	for name, m := range lab.members {
+	for name, m := range lab.Members {
 		reload(t, m.Client, set)
 		if c := set.Spec.Template.Spec.Containers; len(c) != 1 || c[0].Image != "memcached:1.6.39" || *set.Spec.Replicas != 3 {
 			t.Errorf("%s: %d replicas of %v", name, *set.Spec.Replicas, c)
@@ -136,14 +136,14 @@ func TestAChangedTemplateReachesEveryMemberAndUnwantedChildrenArePruned(t *testi
 
 	t.Run("through the scale subresource", func(t *testing.T) {
 		scale := &autoscalingv1.Scale{}
-		if err := lab.hub.Client.SubResource("scale").Get(t.Context(), cc, scale); err != nil {
+		if err := lab.Hub.Client.SubResource("scale").Get(t.Context(), cc, scale); err != nil {
 			t.Fatal(err)
 		}
 		if scale.Spec.Replicas != 3 || scale.Status.Replicas != 6 || scale.Status.Selector == "" {
 			t.Errorf("scale %+v", scale)
 		}
 		scale.Spec.Replicas = 1
-		if err := lab.hub.Client.SubResource("scale").Update(t.Context(), cc, client.WithSubResourceBody(scale)); err != nil {
+		if err := lab.Hub.Client.SubResource("scale").Update(t.Context(), cc, client.WithSubResourceBody(scale)); err != nil {
 			t.Fatal(err)
 		}
 		becomes(t, cc, "is scaled", func(cc *v1alpha1.CacheCluster) error {
@@ -179,7 +179,7 @@ func TestAnObjectOfSomebodyElseIsLeftAloneAndNamed(t *testing.T) {
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "memcached", Image: "mine:1"}}}}},
 	}
-	member := lab.members[one]
+	member := lab.Members[one]
 	mustCreate(t, member.Server, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
 	if err := member.Client.Create(t.Context(), foreign, client.FieldOwner("helm")); err != nil {
 		t.Fatal(err)
@@ -201,12 +201,12 @@ func TestAnObjectOfSomebodyElseIsLeftAloneAndNamed(t *testing.T) {
 	})
 
 	t.Run("deleting the cache leaves it alone too", func(t *testing.T) {
-		if err := lab.hub.Client.Delete(t.Context(), cc); err != nil {
+		if err := lab.Hub.Client.Delete(t.Context(), cc); err != nil {
 			t.Fatal(err)
 		}
 		gone(t, two, ns, "sessions")
 		eventually(t, "the cache is gone", func(ctx context.Context) error {
-			if err := lab.hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); !apierrors.IsNotFound(err) {
+			if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("it is there: %v", err)
 			}
 			return nil
@@ -233,7 +233,7 @@ func TestAnObjectOfSomebodyElseIsLeftAloneAndNamed(t *testing.T) {
 func TestAServiceOfAnotherThatCannotBeJoinedIsCalledSomebodyElses(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "foreign-service")
-	member := lab.members[one]
+	member := lab.Members[one]
 	mustCreate(t, member.Server, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
 	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions"},
 		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 4242}}}}
@@ -303,7 +303,7 @@ func TestANamespaceIsCreatedOnlyWhereThatIsAllowed(t *testing.T) {
 	entry := inState(t, cc, one, v1alpha1.MemberBlocked, v1alpha1.ReasonNamespaceMissing)
 	contains(t, "hint", entry.Hint, "createNamespace: true")
 	var none corev1.Namespace
-	if err := lab.members[one].Client.Get(t.Context(), types.NamespacedName{Name: ns}, &none); !apierrors.IsNotFound(err) {
+	if err := lab.Members[one].Client.Get(t.Context(), types.NamespacedName{Name: ns}, &none); !apierrors.IsNotFound(err) {
 		t.Errorf("the namespace was created: %v", err)
 	}
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.CreateNamespace = ptr.To(true) })
@@ -320,7 +320,7 @@ func TestAnOverrideThatDoesNotFitItsTemplateIsNamedAndNothingIsHalfApplied(t *te
 	contains(t, "message", entry.Message, "spec.memcached.maxItemSize", `"40Mi"`, "at most half of memory", "spec.overrides[0]")
 	inState(t, cc, one, v1alpha1.MemberReady, v1alpha1.ReasonPodsReady)
 	for _, object := range childKinds(ns, "sessions") {
-		if err := lab.members[two].Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+		if err := lab.Members[two].Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
 			t.Errorf("%T came into being: %v", object, err)
 		}
 	}
@@ -335,7 +335,7 @@ func TestAMemberCacheIsPutBackAsTheHubWantsIt(t *testing.T) {
 	back := func(t *testing.T, what string, check func() error) {
 		t.Helper()
 		eventually(t, what, func(ctx context.Context) error {
-			if err := lab.hub.Client.Get(ctx, client.ObjectKeyFromObject(mc), mc); err != nil {
+			if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(mc), mc); err != nil {
 				return err
 			}
 			return check()
@@ -343,7 +343,7 @@ func TestAMemberCacheIsPutBackAsTheHubWantsIt(t *testing.T) {
 		isReady(t, cc)
 		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions"}}
 		eventually(t, "two replicas", func(ctx context.Context) error {
-			if err := lab.members[one].Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil || *set.Spec.Replicas != 2 {
+			if err := lab.Members[one].Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil || *set.Spec.Replicas != 2 {
 				return fmt.Errorf("%v replicas: %w", set.Spec.Replicas, err)
 			}
 			return nil
@@ -351,7 +351,7 @@ func TestAMemberCacheIsPutBackAsTheHubWantsIt(t *testing.T) {
 	}
 	patch := func(t *testing.T, body string) {
 		t.Helper()
-		if err := lab.hub.Client.Patch(t.Context(), mc, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		if err := lab.Hub.Client.Patch(t.Context(), mc, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -384,9 +384,9 @@ func TestAMemberCacheIsPutBackAsTheHubWantsIt(t *testing.T) {
 		patch(t, `{"metadata":{"finalizers":["`+v1alpha1.Finalizer+`"]}}`)
 	})
 	t.Run("itself", func(t *testing.T) {
-		reload(t, lab.hub.Client, mc)
+		reload(t, lab.Hub.Client, mc)
 		old := mc.UID
-		if err := lab.hub.Client.Delete(t.Context(), mc); err != nil {
+		if err := lab.Hub.Client.Delete(t.Context(), mc); err != nil {
 			t.Fatal(err)
 		}
 		back(t, "another one comes", func() error {
@@ -406,25 +406,25 @@ func TestAMemberCacheOfSomebodyElseInOursPlaceIsNamedAndLeftAlone(t *testing.T) 
 			// Its own placement is of no interest here; it names a member that nobody serves.
 			theirs := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions." + one},
 				Spec: v1alpha1.MemberCacheSpec{CacheCluster: of, Cluster: "nowhere", Revision: "theirs"}}
-			mustCreate(t, lab.hub, theirs)
+			mustCreate(t, lab.Hub, theirs)
 			cc := create(t, cache(ns, "sessions", one, two))
 			entry := inState(t, cc, one, v1alpha1.MemberBlocked, v1alpha1.ReasonNameConflict)
 			contains(t, "message", entry.Message, "sessions."+one)
 			contains(t, "hint", entry.Hint, "kubectl delete mcache -n "+ns)
 			inState(t, cc, two, v1alpha1.MemberReady, v1alpha1.ReasonPodsReady)
-			reload(t, lab.hub.Client, theirs)
+			reload(t, lab.Hub.Client, theirs)
 			if theirs.Spec.Revision != "theirs" || len(theirs.OwnerReferences) > 0 {
 				t.Errorf("it was changed: %+v", theirs)
 			}
-			if err := lab.hub.Client.Delete(t.Context(), theirs); err != nil {
+			if err := lab.Hub.Client.Delete(t.Context(), theirs); err != nil {
 				t.Fatal(err)
 			}
 			isReady(t, cc)
-			if err := lab.hub.Client.Delete(t.Context(), cc); err != nil {
+			if err := lab.Hub.Client.Delete(t.Context(), cc); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, "the cache is gone", func(ctx context.Context) error {
-				if err := lab.hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); !apierrors.IsNotFound(err) {
+				if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); !apierrors.IsNotFound(err) {
 					return fmt.Errorf("it is there: %v", err)
 				}
 				return nil

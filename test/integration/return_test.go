@@ -21,7 +21,7 @@ import (
 const noticed, landed = time.Minute, 30 * time.Second
 
 func TestAMemberThatHangsIsNoticedAndItsPendingWorkLandsWhenItReturns(t *testing.T) {
-	gate := behindAGate(t, "returns", lab.members[two])
+	gate := behindAGate(t, "returns", lab.Members[two])
 	if err := gate.Forward(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestAMemberThatHangsIsNoticedAndItsPendingWorkLandsWhenItReturns(t *testing
 	for _, cc := range all {
 		eventually(t, cc.Name+" has five replicas in the member that is back", func(ctx context.Context) error {
 			var set appsv1.StatefulSet
-			if err := lab.members[two].Client.Get(ctx, client.ObjectKey{Namespace: ns, Name: cc.Name}, &set); err != nil {
+			if err := lab.Members[two].Client.Get(ctx, client.ObjectKey{Namespace: ns, Name: cc.Name}, &set); err != nil {
 				return err
 			}
 			if ptr.Deref(set.Spec.Replicas, 0) != 5 {
@@ -78,7 +78,7 @@ func TestAMemberThatHangsIsNoticedAndItsPendingWorkLandsWhenItReturns(t *testing
 }
 
 func TestDriftWhileACredentialIsRotatedIsRepaired(t *testing.T) {
-	gate := behindAGate(t, "turns", lab.members[two])
+	gate := behindAGate(t, "turns", lab.Members[two])
 	if err := gate.Forward(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -88,14 +88,14 @@ func TestDriftWhileACredentialIsRotatedIsRepaired(t *testing.T) {
 	secret := &corev1.Secret{}
 	key := types.NamespacedName{Namespace: v1alpha1.InventoryNamespace, Name: "turns-kubeconfig"}
 	for i := range 5 {
-		if err := lab.hub.Client.Get(t.Context(), key, secret); err != nil {
+		if err := lab.Hub.Client.Get(t.Context(), key, secret); err != nil {
 			t.Fatal(err)
 		}
 		service := childKinds(ns, "turned")[0]
-		reload(t, lab.members[two].Client, service)
+		reload(t, lab.Members[two].Client, service)
 		// The same credential in other words is a new one to the hub.
 		secret.Data[v1alpha1.CredentialKey] = fmt.Appendf(secret.Data[v1alpha1.CredentialKey], "\n# %d\n", i)
-		if err := lab.hub.Client.Update(t.Context(), secret); err != nil {
+		if err := lab.Hub.Client.Update(t.Context(), secret); err != nil {
 			t.Fatal(err)
 		}
 		// At five moments of it.
@@ -103,12 +103,12 @@ func TestDriftWhileACredentialIsRotatedIsRepaired(t *testing.T) {
 		case <-time.After(time.Duration(i) * 40 * time.Millisecond):
 		case <-t.Context().Done():
 		}
-		if err := lab.members[two].Client.Delete(t.Context(), service); err != nil {
+		if err := lab.Members[two].Client.Delete(t.Context(), service); err != nil {
 			t.Fatal(err)
 		}
 		uid := service.GetUID()
 		eventually(t, "the Service is there again", func(ctx context.Context) error {
-			if err := lab.members[two].Client.Get(ctx, client.ObjectKeyFromObject(service), service); err != nil {
+			if err := lab.Members[two].Client.Get(ctx, client.ObjectKeyFromObject(service), service); err != nil {
 				return err
 			}
 			if service.GetUID() == uid {

@@ -64,10 +64,10 @@ func everythingOf(t *testing.T, namespace string) map[string]string {
 			found[fmt.Sprintf("%s %s/%s", where, kind, u.Items[i].GetName())] = u.Items[i].GetResourceVersion()
 		}
 	}
-	list("hub", lab.hub.Client, v1alpha1.GroupVersion.String(), "CacheCluster", namespace)
-	list("hub", lab.hub.Client, v1alpha1.GroupVersion.String(), "MemberCache", namespace)
-	list("hub", lab.hub.Client, "multicluster.x-k8s.io/v1alpha1", "ClusterProfile", v1alpha1.InventoryNamespace)
-	for name, m := range lab.members {
+	list("hub", lab.Hub.Client, v1alpha1.GroupVersion.String(), "CacheCluster", namespace)
+	list("hub", lab.Hub.Client, v1alpha1.GroupVersion.String(), "MemberCache", namespace)
+	list("hub", lab.Hub.Client, "multicluster.x-k8s.io/v1alpha1", "ClusterProfile", v1alpha1.InventoryNamespace)
+	for name, m := range lab.Members {
 		list(name, m.Client, "v1", "Service", namespace)
 		list(name, m.Client, "apps/v1", "StatefulSet", namespace)
 		list(name, m.Client, "policy/v1", "PodDisruptionBudget", namespace)
@@ -125,7 +125,7 @@ func TestASteadyStateWritesNothingAlsoAfterARestart(t *testing.T) {
 		// It has worked when it repairs something.
 		drifted := create(t, cache(ns, "probe", one, two))
 		isReady(t, drifted)
-		if err := lab.hub.Client.Delete(t.Context(), drifted); err != nil {
+		if err := lab.Hub.Client.Delete(t.Context(), drifted); err != nil {
 			t.Fatal(err)
 		}
 		gone(t, one, ns, "probe")
@@ -134,7 +134,7 @@ func TestASteadyStateWritesNothingAlsoAfterARestart(t *testing.T) {
 			t.Error("the new manager wrote nothing at all")
 		}
 		eventually(t, "the probe is gone", func(ctx context.Context) error {
-			if err := lab.hub.Client.Get(ctx, client.ObjectKeyFromObject(drifted), drifted); client.IgnoreNotFound(err) != nil || err == nil {
+			if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(drifted), drifted); client.IgnoreNotFound(err) != nil || err == nil {
 				return fmt.Errorf("it is there: %w", err)
 			}
 			return nil
@@ -150,7 +150,7 @@ func TestTheMetricsAreNamedAsPrometheusAsks(t *testing.T) {
 	ns := namespace(t, "metrics")
 	cc := create(t, cache(ns, "sessions", one))
 	isReady(t, cc)
-	if err := lab.members[one].Client.Delete(t.Context(), childKinds(ns, "sessions")[0]); err != nil {
+	if err := lab.Members[one].Client.Delete(t.Context(), childKinds(ns, "sessions")[0]); err != nil {
 		t.Fatal(err)
 	}
 	becomes(t, cc, "reports the repair", func(cc *v1alpha1.CacheCluster) error {

@@ -25,7 +25,7 @@ func foreign(t *testing.T, member string, cc *v1alpha1.CacheCluster) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	server := lab.members[member].Client
+	server := lab.Members[member].Client
 	if err := server.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cc.Namespace}}); client.IgnoreAlreadyExists(err) != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func identities(t *testing.T, member, namespace, name string) map[string]string 
 	t.Helper()
 	found := map[string]string{}
 	for _, object := range childKinds(namespace, name) {
-		reload(t, lab.members[member].Client, object)
+		reload(t, lab.Members[member].Client, object)
 		found[fmt.Sprintf("%T", object)] = fmt.Sprintf("%s generation %d team %s note %s", object.GetUID(), object.GetGeneration(),
 			object.GetLabels()["team"], object.GetAnnotations()["example.org/note"])
 	}
@@ -55,7 +55,7 @@ func owners(t *testing.T, member, namespace, name string) []string {
 	t.Helper()
 	var marks []string
 	for _, object := range childKinds(namespace, name) {
-		reload(t, lab.members[member].Client, object)
+		reload(t, lab.Members[member].Client, object)
 		marks = append(marks, object.GetAnnotations()[v1alpha1.AnnotationOwner])
 	}
 	return marks
@@ -161,7 +161,7 @@ func TestAMarkThatAPersonEditedIsPutRightWithConsentOnly(t *testing.T) {
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Takeover = v1alpha1.TakeoverAlways })
 	isReady(t, cc)
 	uid := budget.UID
-	reload(t, lab.members[one].Client, budget)
+	reload(t, lab.Members[one].Client, budget)
 	if got, want := budget.Annotations[v1alpha1.AnnotationOwner], string(cc.UID)+"/"+one; got != want || budget.UID != uid {
 		t.Errorf("mark %q, want %q", got, want)
 	}

@@ -20,7 +20,7 @@ import (
 
 // behindAGate makes the hub know a member whose address is a gate before one of
 // the real ones. Nobody else uses that member's children of the same name.
-func behindAGate(t *testing.T, name string, behind *member) *harness.Gate {
+func behindAGate(t *testing.T, name string, behind *harness.Member) *harness.Gate {
 	t.Helper()
 	address, err := url.Parse(behind.Config.Host)
 	if err != nil {
@@ -46,10 +46,10 @@ func behindAGate(t *testing.T, name string, behind *member) *harness.Gate {
 	}
 	profile := &clusterinventory.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.InventoryNamespace, Name: name}}
 	profile.Spec.ClusterManager.Name = "test"
-	mustCreate(t, lab.hub, secret)
-	mustCreate(t, lab.hub, profile)
+	mustCreate(t, lab.Hub, secret)
+	mustCreate(t, lab.Hub, profile)
 	t.Cleanup(func() {
-		for _, err := range []error{lab.hub.Client.Delete(context.Background(), profile), lab.hub.Client.Delete(context.Background(), secret)} {
+		for _, err := range []error{lab.Hub.Client.Delete(context.Background(), profile), lab.Hub.Client.Delete(context.Background(), secret)} {
 			if err != nil {
 				t.Error(err)
 			}
@@ -62,7 +62,7 @@ func reachable(t *testing.T, name string, want metav1.ConditionStatus, reason st
 	t.Helper()
 	eventually(t, fmt.Sprintf("%s is reachable: %s (%s)", name, want, reason), func(ctx context.Context) error {
 		var profile clusterinventory.ClusterProfile
-		if err := lab.hub.Client.Get(ctx, types.NamespacedName{Namespace: v1alpha1.InventoryNamespace, Name: name}, &profile); err != nil {
+		if err := lab.Hub.Client.Get(ctx, types.NamespacedName{Namespace: v1alpha1.InventoryNamespace, Name: name}, &profile); err != nil {
 			return err
 		}
 		c := meta.FindStatusCondition(profile.Status.Conditions, v1alpha1.ConditionReachable)
@@ -75,7 +75,7 @@ func reachable(t *testing.T, name string, want metav1.ConditionStatus, reason st
 
 // Not parallel: it starts the manager again while two members are away.
 func TestMembersThatAreAwayFromTheStartHoldUpNobodyAndAreServedWhenTheyCome(t *testing.T) {
-	closed, hole := behindAGate(t, "closed", lab.members[two]), behindAGate(t, "hole", lab.members[two])
+	closed, hole := behindAGate(t, "closed", lab.Members[two]), behindAGate(t, "hole", lab.Members[two])
 	if err := hole.Swallow(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestMembersThatAreAwayFromTheStartHoldUpNobodyAndAreServedWhenTheyCome(t *t
 	})
 
 	t.Run("work in the others goes on", func(t *testing.T) {
-		if err := lab.members[one].Client.Delete(t.Context(), childKinds(ns, "first")[0]); err != nil {
+		if err := lab.Members[one].Client.Delete(t.Context(), childKinds(ns, "first")[0]); err != nil {
 			t.Fatal(err)
 		}
 		becomes(t, first, "reports the repair", func(cc *v1alpha1.CacheCluster) error {
@@ -141,7 +141,7 @@ func TestMembersThatAreAwayFromTheStartHoldUpNobodyAndAreServedWhenTheyCome(t *t
 	})
 
 	t.Run("deleting waits for one that is away, visibly, and ends when it comes", func(t *testing.T) {
-		if err := lab.hub.Client.Delete(t.Context(), second); err != nil {
+		if err := lab.Hub.Client.Delete(t.Context(), second); err != nil {
 			t.Fatal(err)
 		}
 		gone(t, one, ns, "second")
