@@ -28,7 +28,7 @@ lab: build ## Start the embedded lab, apply the example, drift one member, show 
 	@hack/lab-tour.sh $(MEMBERS)
 
 .PHONY: test
-test: binaries test-unit test-integration e2e-embedded ## Run every test; kind too where Docker can run.
+test: binaries test-unit test-integration faults e2e-embedded ## Run every test; kind too where Docker can run.
 	@hack/e2e-kind.sh --where-possible
 
 ##@ Build
