@@ -24,7 +24,7 @@ func summarize(s *snapshot, r *result) v1alpha1.MemberCacheStatus {
 	status.OpenDrifts = openDrifts(old.OpenDrifts, s, r)
 	// While a failure may pass, state and counts both stay: what could not be looked at
 	// would count as no pods, of a cache that is called ready.
-	if !r.try.passing || old.State == "" {
+	if !r.try.passing {
 		if r.observation != nil {
 			status.Replicas, status.ReadyReplicas = r.observation.Replicas, r.observation.ReadyReplicas
 		}

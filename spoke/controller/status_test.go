@@ -123,6 +123,26 @@ func TestAFailureThatMayPassLeavesTheCountsAsTheyAre(t *testing.T) {
 	}
 }
 
+// A cache that is new is told of when its first try succeeded, or failed for long: a
+// word in between would be four writes to the hub. What was written is told at once.
+func TestAFirstTryThatMayPassIsNotTold(t *testing.T) {
+	mc := wasReady()
+	mc.Status = v1alpha1.MemberCacheStatus{}
+	there := []v1alpha1.InventoryEntry{{Kind: "Service", Name: "sessions", UID: "1"}}
+	failed := &result{failure: failure(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError), try: attempt{count: 1, passing: true}}
+	if status := summarize(&snapshot{now: noon, cache: mc}, failed); status.State != "" || len(status.Conditions) != 0 || status.ObservedAt != nil {
+		t.Errorf("told: %+v", status)
+	}
+	failed.report.Inventory = there
+	if status := summarize(&snapshot{now: noon, cache: mc}, failed); len(status.Inventory) != 1 || status.State != "" {
+		t.Errorf("state %q with %v in the inventory", status.State, status.Inventory)
+	}
+	failed.try.passing = false
+	if status := summarize(&snapshot{now: noon, cache: mc}, failed); status.State != v1alpha1.MemberProgressing || status.Reason != v1alpha1.ReasonMemberError {
+		t.Errorf("a failure that lasts is told as %s (%s)", status.State, status.Reason)
+	}
+}
+
 func TestSinceIsWhenTheHubLostTheMember(t *testing.T) {
 	lost := metav1.NewTime(noon.Add(-time.Minute))
 	s := &snapshot{now: noon, cache: wasReady(), awayAt: &lost}
