@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -51,7 +52,7 @@ func (p *pace) hasty(uid types.UID, old, next *v1alpha1.CacheClusterStatus, now 
 }
 
 // progressOnly says that two verdicts differ in nothing but counts, texts, and
-// members that are Progressing or Ready without an error.
+// members that are Progressing, Ready or Deleting without an error.
 func progressOnly(old, next *v1alpha1.CacheClusterStatus) bool {
 	if old.ObservedGeneration != next.ObservedGeneration || old.Revision != next.Revision || len(old.Clusters) != len(next.Clusters) ||
 		len(old.Conditions) != len(next.Conditions) {
@@ -74,5 +75,5 @@ func progressOnly(old, next *v1alpha1.CacheClusterStatus) bool {
 }
 
 func moves(c *v1alpha1.ClusterStatus) bool {
-	return c.Class == "" && (c.State == v1alpha1.MemberProgressing || c.State == v1alpha1.MemberReady)
+	return c.Class == "" && slices.Contains([]v1alpha1.MemberState{v1alpha1.MemberProgressing, v1alpha1.MemberReady, v1alpha1.MemberDeleting}, c.State)
 }

@@ -27,6 +27,7 @@ func TestOnlyProgressWaits(t *testing.T) {
 	lost := verdictOf(metav1.ConditionFalse, v1alpha1.ReasonMembersNotReady, v1alpha1.MemberUnreachable, progressing)
 	failing := verdictOf(metav1.ConditionFalse, v1alpha1.ReasonMembersNotReady, progressing, progressing)
 	failing.Clusters[0].Class = v1alpha1.ClassTransient
+	leaving := verdictOf(metav1.ConditionFalse, v1alpha1.ReasonMembersNotReady, v1alpha1.MemberDeleting, progressing)
 	drifted := verdictOf(metav1.ConditionFalse, v1alpha1.ReasonMembersNotReady, progressing, progressing)
 	drifted.Clusters[0].LastDrift = &v1alpha1.Drift{Count: 1}
 	newer := verdictOf(metav1.ConditionFalse, v1alpha1.ReasonMembersNotReady, ready, progressing)
@@ -38,6 +39,7 @@ func TestOnlyProgressWaits(t *testing.T) {
 		want  time.Duration
 	}{
 		{"one of two became ready", one, 300 * time.Millisecond, 1700 * time.Millisecond},
+		{"one of two removes its children", leaving, 300 * time.Millisecond, 1700 * time.Millisecond},
 		{"it has waited", one, 2 * time.Second, 0},
 		{"all became ready", all, 0, 0},
 		{"one was lost", lost, 0, 0},

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	clusterinventory "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -63,11 +65,19 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("hub").
 		For(&v1alpha1.CacheCluster{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&v1alpha1.CacheCluster{}, handler.Funcs{DeleteFunc: r.forget}).
 		Watches(&v1alpha1.MemberCache{}, gathered()).
 		Watches(&clusterinventory.ClusterProfile{}, handler.EnqueueRequestsFromMapFunc(r.everyCache),
 			builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{}, predicate.GenerationChangedPredicate{}))).
 		WithOptions(crcontroller.Options{MaxConcurrentReconciles: 8, ReconciliationTimeout: deadline}).
 		Complete(r)
+}
+
+// forget drops what is remembered of a CacheCluster that is gone.
+func (r *Reconciler) forget(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	r.pace.forget(e.Object.GetUID())
+	r.writes.Forget(e.Object.GetUID())
+	r.Events.Forget(e.Object.GetUID())
 }
 
 // cacheField finds the MemberCaches of a CacheCluster. It is immutable, where a
@@ -274,8 +284,6 @@ func (r *Reconciler) release(ctx context.Context, s *snapshot, p *plan) (gone bo
 			return false, nil
 		}
 	}
-	r.pace.forget(s.cache.UID)
-	r.Events.Forget(s.cache.UID)
 	released := s.cache.DeepCopy()
 	if !controllerutil.RemoveFinalizer(released, v1alpha1.Finalizer) {
 		return true, nil

@@ -46,11 +46,13 @@ type apiServer struct {
 	// failing is the number of probes that still fail; below 0 all of them do.
 	failing atomic.Int64
 	hang    atomic.Bool
-	// blind servers let nobody list; watches that are open stay so.
-	blind  atomic.Bool
-	mu     sync.Mutex
-	tokens map[string]bool
-	end    chan struct{}
+	// blind servers let nobody list; watches that are open stay so. dizzy is the number
+	// of lists that are still refused, and refused how many were.
+	blind          atomic.Bool
+	dizzy, refused atomic.Int64
+	mu             sync.Mutex
+	tokens         map[string]bool
+	end            chan struct{}
 }
 
 func startServer(t *testing.T) *apiServer {
@@ -254,6 +256,19 @@ func TestOneProbeThatFailsIsForgivenTwoInARowAreNot(t *testing.T) {
 	if times, now := r.engaged.of("a"); times != 2 || !now {
 		t.Errorf("after its return: engaged %d times, now %t", times, now)
 	}
+}
+
+// A cluster manager that writes a heartbeat into the profile offers the credential
+// again each time.
+func TestOffersDoNotKeepAMemberFromBeingProbed(t *testing.T) {
+	r, server := newRig(t, func(o *Options) { o.Timing.Interval = 100 * time.Millisecond }), startServer(t)
+	m, _ := r.join("a", server.kubeconfig("good"))
+	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "")
+	seen := server.probes.Load()
+	eventually(t, "probes go on", func() bool {
+		m.offer(server.kubeconfig("good"))
+		return server.probes.Load() > seen+2
+	})
 }
 
 func TestANewCredentialTakesThePlaceOfTheOldOnlyIfItWorks(t *testing.T) {

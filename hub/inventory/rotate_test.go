@@ -20,7 +20,11 @@ func startServerWithPods(t *testing.T) *apiServer {
 	s := startServer(t)
 	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/pods") || r.Header.Get("Authorization") != "Bearer good" ||
-			s.blind.Load() && r.URL.Query().Get("watch") == "" {
+			r.URL.Query().Get("watch") == "" && (s.blind.Load() || s.dizzy.Load() > 0) {
+			if s.dizzy.Load() > 0 {
+				s.dizzy.Add(-1)
+				s.refused.Add(1)
+			}
 			s.ServeHTTP(w, r)
 			return
 		}
@@ -74,6 +78,20 @@ func TestAMemberThatTakesTheRightToWatchAwayIsLostAlthoughOpenWatchesStay(t *tes
 
 	server.blind.Store(false)
 	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
+}
+
+func TestOneRefusalOfAnAuthorizerThatHadAMomentsTroubleCostsNothing(t *testing.T) {
+	r, server := newRig(t, func(o *Options) { o.Kinds = []client.Object{&corev1.Pod{}} }), startServerWithPods(t)
+	r.join("a", server.kubeconfig("good"))
+	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
+
+	server.dizzy.Store(1)
+	eventually(t, "one list is refused", func() bool { return server.refused.Load() == 1 })
+	seen := server.probes.Load()
+	eventually(t, "probes go on", func() bool { return server.probes.Load() > seen+3 })
+	if times, now := r.engaged.of("a"); times != 1 || !now {
+		t.Errorf("engaged %d times, now %t", times, now)
+	}
 }
 
 func TestACredentialThatDidNotWorkIsTriedAgainWithoutAnEvent(t *testing.T) {

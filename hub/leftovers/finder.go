@@ -51,6 +51,7 @@ type Finder struct {
 
 	mu      sync.Mutex
 	looks   map[string]chan struct{}
+	left    map[string]bool
 	stopped bool
 	running sync.WaitGroup
 }
@@ -68,7 +69,7 @@ func New(o Options) *Finder {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Finder{Options: o, started: make(chan struct{}), looks: map[string]chan struct{}{}}
+	return &Finder{Options: o, started: make(chan struct{}), looks: map[string]chan struct{}{}, left: map[string]bool{}}
 }
 
 // NeedLeaderElection says that only the leader writes conditions.
@@ -110,6 +111,13 @@ func (f *Finder) poke(member string) {
 	}
 }
 
+// known says that something was found in a member when it was looked at last.
+func (f *Finder) known(member string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.left[member]
+}
+
 func again(look chan struct{}) {
 	select {
 	case look <- struct{}{}:
@@ -135,7 +143,13 @@ func (f *Finder) Engage(ctx context.Context, name multicluster.ClusterName, cl c
 			return fmt.Errorf("watch %T in %s: %w", object, name, err)
 		}
 		// The handler goes with the informer, and the informer with the cluster.
-		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(any) { again(look) }}); err != nil {
+		gone := func(any) {
+			// While none are known there is nothing that a deletion could change.
+			if f.known(string(name)) {
+				again(look)
+			}
+		}
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: gone}); err != nil {
 			return fmt.Errorf("watch %T in %s: %w", object, name, err)
 		}
 	}
@@ -160,6 +174,7 @@ func (f *Finder) follow(ctx context.Context, name string, cl cluster.Cluster, lo
 		defer f.mu.Unlock()
 		if f.looks[name] == look {
 			delete(f.looks, name)
+			delete(f.left, name)
 		}
 	}()
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithName("leftovers").WithValues("cluster", name))
@@ -199,6 +214,9 @@ func (f *Finder) look(ctx context.Context, name string, cl cluster.Cluster) erro
 			return err
 		}
 	}
+	f.mu.Lock()
+	f.left[name] = len(left) > 0
+	f.mu.Unlock()
 	return f.tell(ctx, name, left)
 }
 
@@ -210,7 +228,7 @@ func (f *Finder) suspect(ctx context.Context, name string, cl cluster.Cluster) (
 		if err != nil {
 			return nil, err
 		}
-		if err := cl.GetCache().List(ctx, list, client.HasLabels{v1alpha1.LabelCacheCluster}); err != nil {
+		if err := cl.GetCache().List(ctx, list, client.HasLabels{v1alpha1.LabelCacheCluster}, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list %s in %s: %w", kind, name, err)
 		}
 		err = meta.EachListItem(list, func(item runtime.Object) error {
@@ -225,7 +243,8 @@ func (f *Finder) suspect(ctx context.Context, name string, cl cluster.Cluster) (
 		}
 	}
 	var caches v1alpha1.MemberCacheList
-	if err := f.Hub.GetCache().List(ctx, &caches); err != nil {
+	// Only read.
+	if err := f.Hub.GetCache().List(ctx, &caches, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list MemberCaches: %w", err)
 	}
 	return unowned(children, ownedBy(caches.Items, name)), nil

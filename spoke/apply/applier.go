@@ -70,6 +70,8 @@ type Report struct {
 	Open []Open
 	// Fought are children that differ and that Hold left so.
 	Fought []Key
+	// Unseen are children that could not be looked at, or were not come to.
+	Unseen []Key
 	// Failures of single children, in order.
 	Failures []*outcome.Failure
 	// Held are the children that were applied but for fields that cannot change.
@@ -100,7 +102,11 @@ func (a *Applier) Apply(ctx context.Context, plan Plan) Report {
 			return report
 		}
 		a.together(ctx, plan.Steps, &report)
-	} else if stop := a.confirm(ctx, &plan, &report) || a.inTurn(ctx, plan.Steps, &report); stop {
+	} else if stop := a.confirm(ctx, &plan, &report); stop {
+		report.notSeen(plan.Steps)
+		report.keepInventory(a.Owner.Inventory)
+		return report
+	} else if stop := a.inTurn(ctx, plan.Steps, &report); stop {
 		report.keepInventory(a.Owner.Inventory)
 		return report
 	}
@@ -111,7 +117,10 @@ func (a *Applier) Apply(ctx context.Context, plan Plan) Report {
 		return report
 	}
 	for _, target := range plan.Prune {
-		a.prune(ctx, target, &report)
+		if stop := a.prune(ctx, target, &report); stop {
+			report.keepInventory(a.Owner.Inventory)
+			break
+		}
 	}
 	return report
 }
@@ -120,6 +129,7 @@ func (a *Applier) Apply(ctx context.Context, plan Plan) Report {
 func (a *Applier) inTurn(ctx context.Context, steps []Step, report *Report) (stop bool) {
 	for i := range steps {
 		if a.step(ctx, &steps[i], report) {
+			report.notSeen(steps[i+1:])
 			return true
 		}
 	}
@@ -140,6 +150,7 @@ func (a *Applier) together(ctx context.Context, steps []Step, report *Report) {
 		report.Inventory = append(report.Inventory, parts[i].Inventory...)
 		report.Open = append(report.Open, parts[i].Open...)
 		report.Fought = append(report.Fought, parts[i].Fought...)
+		report.Unseen = append(report.Unseen, parts[i].Unseen...)
 		report.Failures = append(report.Failures, parts[i].Failures...)
 		report.Held = append(report.Held, parts[i].Held...)
 	}
@@ -154,7 +165,10 @@ func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bo
 		report.Open = append(report.Open, Open{Key: key, Fields: step.Foreign, Foreign: true, Found: step.Live})
 	}
 	switch step.Verb {
-	case Refuse, Wait:
+	case Wait:
+		report.Unseen = append(report.Unseen, key)
+		return report.fail(step.Problem)
+	case Refuse:
 		return report.fail(step.Problem)
 	case Keep:
 		report.keep(step, step.Live)
@@ -277,16 +291,16 @@ func foreign(f *outcome.Failure, step *Step) *outcome.Failure {
 	return f
 }
 
-func (a *Applier) prune(ctx context.Context, target Target, report *Report) {
+func (a *Applier) prune(ctx context.Context, target Target, report *Report) (stop bool) {
 	if target.Deleting {
-		return
+		return false
 	}
 	if err := a.remove(ctx, target); err != nil {
-		report.fail(outcome.Of(err, "prune", target.Key.String()))
 		report.Inventory = append(report.Inventory, target.entry())
-		return
+		return report.fail(outcome.Of(err, "prune", target.Key.String()))
 	}
 	report.Changes = append(report.Changes, Change{Key: target.Key, Verb: Prune, DoneAt: a.Now()})
+	return false
 }
 
 // keep notes a child that is there, and what of it is held.
@@ -309,6 +323,13 @@ func (r *Report) fail(f *outcome.Failure) (stop bool) {
 // or asked not to be asked for a while.
 func stops(f *outcome.Failure) bool {
 	return f.Class == v1alpha1.ClassUnreachable || f.Class == v1alpha1.ClassTransient && f.RetryAfter > 0
+}
+
+// notSeen notes children that nothing was found out about.
+func (r *Report) notSeen(steps []Step) {
+	for i := range steps {
+		r.Unseen = append(r.Unseen, steps[i].Key())
+	}
 }
 
 // keepInventory adds what was known before and not seen this time: a child that

@@ -93,6 +93,30 @@ func TestNothingIsCreatedThatCouldNotBeLookedUp(t *testing.T) {
 	if len(report.Inventory) != len(before.Inventory) {
 		t.Errorf("inventory has %d entries, was %d: a child that could not be looked at is not gone", len(report.Inventory), len(before.Inventory))
 	}
+	if diff := cmp.Diff([]Key{serviceKey}, report.Unseen); diff != "" {
+		t.Errorf("not looked at (-want +got):\n%s", diff)
+	}
+}
+
+// The memory of what was found must not outlive the object, whose end no event tells:
+// the watch does not show what has lost our label.
+func TestAnObjectThatIsGoneIsRememberedNoLonger(t *testing.T) {
+	all := desired(t)
+	live := liveOf(t, all)
+	before := owner
+	before.Inventory, before.Drift.Report = inventoryOf(live), true
+	m := &member{holds: map[Key]*unstructured.Unstructured{budgetKey: live[budgetKey].(*unstructured.Unstructured)}}
+	delete(live, budgetKey)
+	applier := applierTo(m, before)
+	applier.Apply(t.Context(), Decide(all, live, before, applier.Recent))
+	if applier.Recent.Latest(budgetKey, "shop", nil) == nil {
+		t.Fatal("what was looked up is not remembered")
+	}
+	delete(m.holds, budgetKey)
+	applier.Apply(t.Context(), Decide(all, live, before, applier.Recent))
+	if found := applier.Recent.Latest(budgetKey, "shop", nil); found != nil {
+		t.Errorf("still remembered: %v", found)
+	}
 }
 
 func TestAMemberThatAsksToComeAgainLaterIsSentNothingMore(t *testing.T) {
@@ -113,6 +137,9 @@ func TestAMemberThatAsksToComeAgainLaterIsSentNothingMore(t *testing.T) {
 	}
 	if len(report.Inventory) != len(before.Inventory) {
 		t.Errorf("inventory has %d entries, was %d: a child that was not asked for is not gone", len(report.Inventory), len(before.Inventory))
+	}
+	if len(report.Unseen) != len(all)-1 {
+		t.Errorf("not looked at: %v, want all but the first", report.Unseen)
 	}
 }
 

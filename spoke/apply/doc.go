@@ -7,10 +7,10 @@
 //     (it drifted, and only that is reported), recreate, take over, wait (it is being
 //     deleted) or refuse (it belongs to somebody else). Children
 //     that are not wanted any more are to be pruned.
-//  2. Apply carries a plan out with server-side apply, in order: a Service before
-//     the StatefulSet that needs it. One child's failure does not stop the next,
-//     unless the member does not answer at all. Applying again what is there
-//     makes no write.
+//  2. Apply carries a plan out with server-side apply, child after child; those of a
+//     cache that is new to the member all at once. One child's failure does not stop
+//     the next, unless the member does not answer or asks for time. Applying again
+//     what is there makes no write.
 //     A member that holds nothing of a cache yet takes all of it or nothing: first
 //     every child is looked up and applied as a dry run.
 //  3. What cannot change in place keeps its live value, and the rest is applied.

@@ -356,7 +356,8 @@ func TestRecentStandsInForACacheThatIsBehind(t *testing.T) {
 		{"an older one in the cache", "what was written counts", object("a", "9"), "10", "10", true},
 		{"the same one in the cache", "the cache has caught up", object("a", "10"), "10", "10", false},
 		{"a newer one in the cache", "somebody wrote after us", object("a", "11"), "11", "11", false},
-		{"another object in the cache", "ours was deleted and made anew", object("b", "9"), "9", "9", false},
+		{"another object in the cache", "ours was deleted and made anew", object("b", "11"), "11", "11", false},
+		{"the predecessor in the cache", "we deleted it and made it anew", object("b", "9"), "10", "10", true},
 		{"none in the cache", "only who asks for the latest gets what was written", nil, "", "10", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -19,12 +19,13 @@ type Recent struct {
 	mu      sync.Mutex
 	written map[place]metav1.Object
 	known   map[lesson]*drift.Fields
-	unfit   map[lesson]unfit
+	unfit   map[place]unfit
 	tried   map[place]tried
 }
 
 // unfit is an object that was not taken over in the version that was looked at.
 type unfit struct {
+	lesson
 	version string
 	why     *outcome.Failure
 }
@@ -38,7 +39,7 @@ type lesson struct{ uid, hash string }
 
 // NewRecent remembers nothing yet.
 func NewRecent() *Recent {
-	return &Recent{written: map[place]metav1.Object{}, known: map[lesson]*drift.Fields{}, unfit: map[lesson]unfit{}, tried: map[place]tried{}}
+	return &Recent{written: map[place]metav1.Object{}, known: map[lesson]*drift.Fields{}, unfit: map[place]unfit{}, tried: map[place]tried{}}
 }
 
 // Put remembers what the API server answered.
@@ -83,10 +84,18 @@ func (r *Recent) Latest(key Key, namespace string, seen metav1.Object) metav1.Ob
 	}
 }
 
-// older says that one is an earlier version of the same object as other.
+// older says that one is an earlier version of the same object as other, or its
+// predecessor: the versions of a kind are in order also from one object to the next.
 func older(one, other metav1.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(one.GetResourceVersion(), other.GetResourceVersion())
-	return err == nil && order < 0 && one.GetUID() == other.GetUID()
+	return err == nil && order < 0
+}
+
+// absent notes that the API server itself shows no such object.
+func (r *Recent) absent(key Key, namespace string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.written, place{key, namespace})
 }
 
 // Learn notes which fields the member did not put under our name although the
@@ -96,6 +105,12 @@ func (r *Recent) Learn(d Desired, applied metav1.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := lesson{string(applied.GetUID()), d.Hash}
+	for l := range r.known {
+		// Of an intent that is over.
+		if l.uid == at.uid && l.hash != at.hash && l.hash != settledForeign {
+			delete(r.known, l)
+		}
+	}
 	if missing := drift.Missing(d.Wanted, applied); !missing.Empty() {
 		r.known[at] = missing
 	} else {
@@ -112,18 +127,18 @@ func (r *Recent) Known(uid, hash string) *drift.Fields {
 
 // refuse notes why an object cannot be taken over, and refused tells it again while
 // neither the object nor the intent has changed.
-func (r *Recent) refuse(live metav1.Object, hash string, why *outcome.Failure) {
+func (r *Recent) refuse(key Key, live metav1.Object, hash string, why *outcome.Failure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unfit[lesson{string(live.GetUID()), hash}] = unfit{live.GetResourceVersion(), why}
+	r.unfit[place{key, live.GetNamespace()}] = unfit{lesson{string(live.GetUID()), hash}, live.GetResourceVersion(), why}
 }
 
-func (r *Recent) refused(live metav1.Object, hash string) *outcome.Failure {
+func (r *Recent) refused(key Key, live metav1.Object, hash string) *outcome.Failure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := lesson{string(live.GetUID()), hash}
+	at := place{key, live.GetNamespace()}
 	known, ok := r.unfit[at]
-	if !ok || known.version != live.GetResourceVersion() {
+	if !ok || known.lesson != (lesson{string(live.GetUID()), hash}) || known.version != live.GetResourceVersion() {
 		delete(r.unfit, at)
 		return nil
 	}

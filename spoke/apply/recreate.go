@@ -17,7 +17,7 @@ import (
 //
 //  1. The inventory notes it. Only once that is saved is anything deleted, so that
 //     whoever finds the child gone knows why.
-//  2. The API server checks the successor under another name, without writing it:
+//  2. The API server checks the successor under a name of its choice, without writing it:
 //     pods must not lose their StatefulSet to one that would be refused.
 //  3. The child is deleted by its UID; pods and claims of a StatefulSet are orphaned.
 //  4. What is absent is created, as always. The note is dropped when the StatefulSet
@@ -56,14 +56,13 @@ func propagation(key Key) metav1.DeletionPropagation {
 	return metav1.DeletePropagationBackground
 }
 
-// successorSuffix is short: a Service's name has 63 characters at most.
-const successorSuffix = "-new"
-
+// checkSuccessor lets the API server choose the name: any of ours could be that of
+// another object.
 func (a *Applier) checkSuccessor(ctx context.Context, step *Step) error {
-	successor := Step{Desired: step.Desired, Verb: Create}
-	successor.Intent = step.Intent.DeepCopy()
-	successor.Intent.SetName(step.Intent.GetName() + successorSuffix)
-	_, err := a.send(ctx, &successor, []client.PatchOption{client.DryRunAll})
+	successor := step.Intent.DeepCopy()
+	successor.SetName("")
+	successor.SetGenerateName(step.Intent.GetName() + "-")
+	err := a.Client.Create(ctx, successor, client.DryRunAll, client.FieldOwner(v1alpha1.FieldManager))
 	if f := outcome.Of(err, "recreate", step.Key().String()); f != nil && f.Reason == v1alpha1.ReasonQuotaExceeded {
 		// The successor takes its predecessor's place in the quota.
 		return nil

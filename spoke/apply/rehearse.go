@@ -40,8 +40,10 @@ func (a *Applier) lookAt(ctx context.Context, step *Step) *outcome.Failure {
 		}
 		step.Verb, step.Problem = Wait, failure
 	case found == nil && step.Verb == TakeOver:
+		a.Recent.absent(step.Key(), a.Namespace)
 		*step = decide(step.wish, nil, a.Owner, a.Recent)
 	case found == nil && step.Deleted && a.Owner.Drift.Report:
+		a.Recent.absent(step.Key(), a.Namespace)
 		step.Verb = Leave
 	case found != nil:
 		*step = decide(step.wish, found, a.Owner, a.Recent)

@@ -55,7 +55,7 @@ func (o Owner) knows(live metav1.Object) bool {
 // than its metadata; then it is refused. What it answers is remembered until object
 // or intent change, so that waiting for somebody costs no request.
 func (a *Applier) match(ctx context.Context, step *Step) (away *outcome.Failure) {
-	if known := a.Recent.refused(step.Live, step.Hash); known != nil {
+	if known := a.Recent.refused(step.Key(), step.Live, step.Hash); known != nil {
 		step.Verb, step.Problem = Refuse, known
 		return nil
 	}
@@ -75,7 +75,7 @@ func (a *Applier) match(ctx context.Context, step *Step) (away *outcome.Failure)
 	}
 	if len(fields) > 0 {
 		step.Verb, step.Problem = Refuse, differs(step.Key(), step.Live, fields)
-		a.Recent.refuse(step.Live, step.Hash, step.Problem)
+		a.Recent.refuse(step.Key(), step.Live, step.Hash, step.Problem)
 	}
 	return nil
 }

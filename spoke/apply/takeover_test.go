@@ -95,12 +95,13 @@ func TestOnlyWhatNobodyMarkedIsTakenOver(t *testing.T) {
 func TestWhyAnObjectIsNotTakenOverIsRememberedWhileItStaysAsItIs(t *testing.T) {
 	object := storedBy(t, find(t, stored(t, nil), setKey))
 	recent, why := NewRecent(), differs(setKey, object, []string{"spec.replicas"})
-	recent.refuse(object, "wish", why)
-	if recent.refused(object, "wish") != why || recent.refused(object, "another wish") != nil {
+	recent.refuse(setKey, object, "wish", why)
+	if recent.refused(setKey, object, "wish") != why || recent.refused(setKey, object, "another wish") != nil {
 		t.Error("the answer is for another question")
 	}
+	recent.refuse(setKey, object, "wish", why)
 	object.SetResourceVersion("11")
-	if recent.refused(object, "wish") != nil {
+	if recent.refused(setKey, object, "wish") != nil {
 		t.Error("the object has changed since")
 	}
 }

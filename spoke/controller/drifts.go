@@ -61,6 +61,13 @@ func openDrifts(old []v1alpha1.DriftFinding, s *snapshot, r *result) []v1alpha1.
 		found = append(found, describe(o.Key, o.Intent, o.Found, o.Fields, o.Deleted, o.Foreign))
 	}
 	found = append(found, r.bout.findings...)
+	for _, key := range r.report.Unseen {
+		for i := range old {
+			if old[i].Object == key.String() && !slices.ContainsFunc(found, func(f v1alpha1.DriftFinding) bool { return f.Object == old[i].Object }) {
+				found = append(found, old[i])
+			}
+		}
+	}
 	slices.SortStableFunc(found, func(a, b v1alpha1.DriftFinding) int { return cmp.Compare(a.Object, b.Object) })
 	return found[:min(len(found), maxOpen)]
 }

@@ -78,6 +78,27 @@ func TestReportedDriftMakesTheChildrenOtherThanAskedAndThePodsNoLessReady(t *tes
 	}
 }
 
+// A lookup that failed, or a member that asks for time, has put nothing right.
+func TestDriftOfAChildThatWasNotLookedAtStays(t *testing.T) {
+	mc := wasReady()
+	open := scaled("sessions")
+	mc.Status = summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Open: []apply.Open{open,
+		{Key: apply.Key{Kind: render.BudgetKind, Name: "sessions"}, Deleted: true}}}})
+	unseen := summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, try: attempt{count: 1, passing: true},
+		failure: failure(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError), report: apply.Report{Unseen: []apply.Key{open.Key}}})
+	if len(unseen.OpenDrifts) != 1 || unseen.OpenDrifts[0].Object != open.Key.String() {
+		t.Errorf("open: %+v, want the one of %s, which was not looked at, without the budget's, which was", unseen.OpenDrifts, open.Key)
+	}
+	if !meta.IsStatusConditionTrue(unseen.Conditions, v1alpha1.ConditionDrifted) {
+		t.Error("the condition says that nothing drifted")
+	}
+	// What was looked at again after all counts once.
+	again := summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Open: []apply.Open{open}, Unseen: []apply.Key{open.Key}}})
+	if len(again.OpenDrifts) != 1 {
+		t.Errorf("open: %+v", again.OpenDrifts)
+	}
+}
+
 func TestOpenDriftsAreSortedAndBounded(t *testing.T) {
 	r := result{observation: readyIs}
 	for i := range 12 {

@@ -153,6 +153,13 @@ func (f *fights) settle(cache types.NamespacedName, report *apply.Report, now ti
 	var going bout
 	for _, object := range slices.SortedFunc(maps.Keys(f.of[cache]), func(a, b apply.Key) int { return strings.Compare(a.String(), b.String()) }) {
 		of := f.of[cache][object]
+		if slices.Contains(report.Unseen, object) {
+			// Nothing is known of it. Whatever failed says when to look again.
+			if of.slow() {
+				going.add(of)
+			}
+			continue
+		}
 		right := !slices.Contains(report.Fought, object)
 		if open[object] || of.over(right, now) {
 			// It is left as it is by policy, or quiet.
@@ -160,7 +167,8 @@ func (f *fights) settle(cache types.NamespacedName, report *apply.Report, now ti
 			continue
 		}
 		if of.slow() {
-			going.add(of, right, now)
+			going.add(of)
+			going.look(of.wait(right, now))
 		}
 	}
 	if len(f.of[cache]) == 0 {
@@ -188,13 +196,17 @@ func (f *fights) forget(cache types.NamespacedName) {
 	delete(f.of, cache)
 }
 
-func (b *bout) add(of *fight, right bool, now time.Time) {
+func (b *bout) add(of *fight) {
 	b.findings, b.counts = append(b.findings, of.finding), append(b.counts, of.count)
 	b.tries = max(b.tries, int32(of.count-fightFlips+1))
 	if b.due.IsZero() || of.due.Before(b.due) {
 		b.due = of.due
 	}
-	if wait := of.wait(right, now); b.wait == 0 || wait < b.wait {
+}
+
+// look asks for the next reconcile after a time.
+func (b *bout) look(wait time.Duration) {
+	if b.wait == 0 || wait < b.wait {
 		b.wait = wait
 	}
 }

@@ -142,6 +142,10 @@ func TestTheFightBreakerHoldsAndLetsGo(t *testing.T) {
 	if failure := after.failure(); failure == nil || !strings.Contains(failure.Message, "6 times") || after.tries != said.tries+1 {
 		t.Errorf("after the first slow repair: %+v", failure)
 	}
+	// What was not looked at is not right, however long ago it was put right.
+	if b := f.settle(fought, &apply.Report{Unseen: []apply.Key{foughtIs}}, now.Add(2*fightWindow)); b.failure() == nil || b.wait != 0 {
+		t.Errorf("not looked at: %v, look again in %s", b.failure(), b.wait)
+	}
 	// It is over once it stayed right for two minutes, not while it is wrong.
 	if b := f.settle(fought, &apply.Report{}, now.Add(fightWindow-time.Second)); b.failure() == nil || b.wait != time.Second {
 		t.Errorf("over too soon: look again in %s", b.wait)

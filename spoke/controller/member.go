@@ -176,7 +176,7 @@ func (m *member) forget(key types.NamespacedName) {
 	m.missing.forget(key)
 	m.waiting.end(key)
 	m.memo.forget(key)
-	m.unreported.take(key)
+	m.unreported.take(key, nil)
 	m.fights.forget(key)
 }
 

@@ -67,11 +67,19 @@ func (u *unreported) put(key types.NamespacedName, changes []apply.Change) {
 	}
 }
 
-func (u *unreported) take(key types.NamespacedName) []apply.Change {
+// take gives them, and forgets them. told is the last repair that the status shows:
+// where only the hub's answer was lost it is one of these, and those before it are
+// told as well.
+func (u *unreported) take(key types.NamespacedName, told *v1alpha1.Drift) []apply.Change {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	changes := u.changes[key]
 	delete(u.changes, key)
+	for i := len(changes) - 1; i >= 0 && told != nil; i-- {
+		if changes[i].Key.String() == told.Object && changes[i].DoneAt.Truncate(time.Microsecond).Equal(told.At.Truncate(time.Microsecond)) {
+			return changes[i+1:]
+		}
+	}
 	return changes
 }
 

@@ -41,8 +41,10 @@ type result struct {
 	left []apply.Target
 	// away: the member does not answer, so its return is what is waited for.
 	away bool
-	// unknown: nothing can be said yet; the status stays as it is.
+	// unknown: nothing can be said yet; the status stays as it is. trouble is the hub's,
+	// where that is why.
 	unknown bool
+	trouble error
 }
 
 // Reconcile makes the member hold what one MemberCache asks for and reports what
@@ -60,10 +62,10 @@ func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ct
 	observeRepairs(m.name, result.report.Changes)
 	if result.unknown {
 		m.unreported.put(request.NamespacedName, result.report.Changes)
-		return ctrl.Result{RequeueAfter: result.look}, nil
+		return ctrl.Result{RequeueAfter: result.look}, result.trouble
 	}
 	countReconcile(m.name, result.failure)
-	result.report.Changes = append(m.unreported.take(request.NamespacedName), result.report.Changes...)
+	result.report.Changes = append(m.unreported.take(request.NamespacedName, snapshot.cache.Status.LastDrift), result.report.Changes...)
 	next := m.next(request.NamespacedName, snapshot, &result)
 	var calm time.Duration
 	result.observation, calm = m.calm(snapshot, request.NamespacedName, result.observation)
@@ -137,8 +139,10 @@ func (m *member) hold(ctx context.Context, s *snapshot, applier *apply.Applier) 
 		return r
 	}
 	plan := apply.Decide(desired, s.live, applier.Owner, m.recent)
-	if len(plan.Prune) > 0 && m.confirm(ctx, s.cache) != nil {
-		return result{unknown: true, look: jittered(firstReport)}
+	if len(plan.Prune) > 0 {
+		if err := m.confirm(ctx, s.cache); err != nil {
+			return unconfirmed(err)
+		}
 	}
 	report := applier.Apply(ctx, plan)
 	r := result{report: report, failure: report.Worst()}
@@ -150,13 +154,23 @@ func (m *member) hold(ctx context.Context, s *snapshot, applier *apply.Applier) 
 	return r
 }
 
+// unconfirmed is the result where the hub did not say that the MemberCache is what
+// its cache shows. The event of a newer one is on the way; trouble with the hub
+// itself is tried again more slowly each time.
+func unconfirmed(err error) result {
+	if errors.Is(err, errBehind) {
+		return result{unknown: true, look: jittered(firstReport)}
+	}
+	return result{unknown: true, trouble: err}
+}
+
 // remove deletes or releases the children that the API server itself shows: the
 // cache may not have yet what was applied just before the deletion, and nobody looks
 // for a child again once its MemberCache is gone.
 func (m *member) remove(ctx context.Context, s *snapshot, applier *apply.Applier) result {
 	r := result{report: apply.Report{Inventory: s.cache.Status.Inventory}}
-	if m.confirm(ctx, s.cache) != nil {
-		return result{unknown: true, look: jittered(firstReport)}
+	if err := m.confirm(ctx, s.cache); err != nil {
+		return unconfirmed(err)
 	}
 	live, err := m.children(ctx, s.engaged.cluster.GetAPIReader(), s.cache)
 	if err != nil {

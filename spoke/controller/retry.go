@@ -249,12 +249,9 @@ func planOf(failures []*outcome.Failure) retryPlan {
 		switch {
 		case waitsForSpec(f):
 			continue
-		case f.Class == v1alpha1.ClassConflict && f.RetryAfter > 0:
-			// The fight breaker knows.
-			p = pace{f.RetryAfter, f.RetryAfter}
 		case f.Reason == v1alpha1.ReasonObjectOfAnother:
 			p = foreignPace
-		case f.Class == v1alpha1.ClassBlocked, f.Class == v1alpha1.ClassConflict:
+		case f.Class == v1alpha1.ClassBlocked:
 			p = blockedPace
 		default:
 			p = transientPace

@@ -67,7 +67,6 @@ func TestEachKindOfFailureHasItsPace(t *testing.T) {
 		{"a broken request to a member that is there", failure(v1alpha1.ClassUnreachable, "MemberUnreachable"), []time.Duration{100 * ms, 200 * ms}, time.Minute},
 		{"what somebody has to do", failure(v1alpha1.ClassBlocked, "QuotaExceeded"), []time.Duration{5 * s, 10 * s, 20 * s}, 5 * time.Minute},
 		{"somebody else's object", failure(v1alpha1.ClassBlocked, v1alpha1.ReasonObjectOfAnother), []time.Duration{5 * s, 10 * s, 20 * s}, time.Minute},
-		{"a fight, for which the breaker knows the time", retryAfter(v1alpha1.ClassConflict, 40*s), []time.Duration{40 * s, 40 * s}, 40 * s},
 	} {
 		got := newTrial(t).waits(c.f, 20)
 		for i, want := range c.want {

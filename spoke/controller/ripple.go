@@ -13,7 +13,7 @@ import (
 // before the status calls them a roll-out: the StatefulSet controller takes a
 // moment to see that all is as before, and each word of that would be two writes
 // to the hub.
-const ripplePause = time.Second
+const ripplePause = 3 * time.Second
 
 // ripple says whether an observation is of a cache that was reported ready for this
 // generation and still has every wanted pod ready, only that its StatefulSet moves.

@@ -30,9 +30,9 @@ func TestTheRipplesOfARepairAreNoRollOut(t *testing.T) {
 		cache *v1alpha1.MemberCache
 		looks []look
 	}{
-		{"it is over soon", settled, []look{{0, rolling, v1alpha1.MemberReady, time.Second}, {300 * time.Millisecond, rolling, v1alpha1.MemberReady, 700 * time.Millisecond},
-			{400 * time.Millisecond, readyIs, v1alpha1.MemberReady, 0}, {5 * time.Second, rolling, v1alpha1.MemberReady, time.Second}}},
-		{"it goes on", settled, []look{{0, rolling, v1alpha1.MemberReady, time.Second}, {time.Second, rolling, v1alpha1.MemberProgressing, 0}, {2 * time.Second, rolling, v1alpha1.MemberProgressing, 0}}},
+		{"it is over soon", settled, []look{{0, rolling, v1alpha1.MemberReady, ripplePause}, {300 * time.Millisecond, rolling, v1alpha1.MemberReady, ripplePause - 300*time.Millisecond},
+			{400 * time.Millisecond, readyIs, v1alpha1.MemberReady, 0}, {5 * time.Second, rolling, v1alpha1.MemberReady, ripplePause}}},
+		{"it goes on", settled, []look{{0, rolling, v1alpha1.MemberReady, ripplePause}, {ripplePause, rolling, v1alpha1.MemberProgressing, 0}, {2 * ripplePause, rolling, v1alpha1.MemberProgressing, 0}}},
 		{"a wanted pod is not ready", settled, []look{{0, short, v1alpha1.MemberProgressing, 0}}},
 		{"the spec changed", wasReady(), []look{{0, rolling, v1alpha1.MemberProgressing, 0}}},
 		{"it was not ready", starting, []look{{0, rolling, v1alpha1.MemberProgressing, 0}}},

@@ -34,11 +34,16 @@ func summarize(s *snapshot, r *result) v1alpha1.MemberCacheStatus {
 	if equality.Semantic.DeepEqual(old, status) {
 		return *old
 	}
-	if !r.away && !onlyTriedAgain(old, status) {
+	if r.seen() && !onlyTriedAgain(old, status) {
 		observed := metav1.NewTime(s.now)
 		status.ObservedAt = &observed
 	}
 	return *status
+}
+
+// seen says that the member answered.
+func (r *result) seen() bool {
+	return !r.away && (r.failure == nil || r.failure.Class != v1alpha1.ClassUnreachable)
 }
 
 // onlyTriedAgain says that nothing was seen to change but how often was tried.
@@ -66,7 +71,7 @@ func judge(status *v1alpha1.MemberCacheStatus, s *snapshot, r *result) {
 	if r.failure != nil {
 		status.Attempt, status.RetryAt = r.try.count, r.try.at
 	}
-	if !r.away {
+	if r.seen() {
 		status.ObservedGeneration = s.cache.Generation
 	}
 	differing, difference := differs(status, r)

@@ -188,6 +188,7 @@ func TestReportsThatDifferInCountsOnlyAreGathered(t *testing.T) {
 		{"one more pod, right after", status(1, v1alpha1.MemberProgressing, -300*time.Millisecond), status(2, v1alpha1.MemberProgressing, 0), countsPause - 300*time.Millisecond},
 		{"one more pod, later", status(1, v1alpha1.MemberProgressing, -time.Minute), status(2, v1alpha1.MemberProgressing, 0), 0},
 		{"another state, right after", status(1, v1alpha1.MemberProgressing, -300*time.Millisecond), status(2, v1alpha1.MemberReady, 0), 0},
+		{"the clock was set back", status(1, v1alpha1.MemberProgressing, 10*time.Minute), status(2, v1alpha1.MemberProgressing, 0), 0},
 	} {
 		if got := hasty(c.old, c.next, noon); got != c.want {
 			t.Errorf("%s: wait %s, want %s", c.name, got, c.want)
@@ -200,11 +201,35 @@ func TestRepairsThatTheHubDidNotTakeAreReportedOnce(t *testing.T) {
 	key := types.NamespacedName{Namespace: "shop", Name: "sessions.a"}
 	u.put(key, []apply.Change{{Verb: apply.Update}, {Verb: apply.Repair}})
 	u.put(key, []apply.Change{{Verb: apply.Create, Deleted: true}})
-	if got := u.take(key); len(got) != 2 {
+	if got := u.take(key, nil); len(got) != 2 {
 		t.Errorf("%d changes, want the two repairs", len(got))
 	}
-	if got := u.take(key); len(got) != 0 {
+	if got := u.take(key, nil); len(got) != 0 {
 		t.Errorf("%d changes are reported twice", len(got))
+	}
+}
+
+// The hub took the report and its answer was lost: the status says so.
+func TestRepairsThatTheHubTookAreNotReportedAgain(t *testing.T) {
+	service := apply.Key{Kind: render.ServiceKind, Name: "sessions"}
+	key := types.NamespacedName{Namespace: "shop", Name: "sessions.a"}
+	repair := func(after time.Duration) apply.Change {
+		return apply.Change{Key: service, Verb: apply.Repair, DoneAt: noon.Add(after + 123*time.Nanosecond)}
+	}
+	told := &v1alpha1.Drift{DriftFinding: v1alpha1.DriftFinding{Object: service.String()}, At: metav1.NewMicroTime(noon.Add(2 * time.Second))}
+	for name, c := range map[string]struct {
+		told *v1alpha1.Drift
+		want int
+	}{
+		"two of three": {told, 1}, "none": {nil, 3},
+		"another object":         {&v1alpha1.Drift{DriftFinding: v1alpha1.DriftFinding{Object: "StatefulSet/sessions"}, At: told.At}, 3},
+		"a repair before theirs": {&v1alpha1.Drift{DriftFinding: told.DriftFinding, At: metav1.NewMicroTime(noon)}, 3},
+	} {
+		var u unreported
+		u.put(key, []apply.Change{repair(time.Second), repair(2 * time.Second), repair(3 * time.Second)})
+		if got := u.take(key, c.told); len(got) != c.want {
+			t.Errorf("the status tells of %s: %d left to report, want %d", name, len(got), c.want)
+		}
 	}
 }
 

@@ -86,5 +86,10 @@ func hasty(old, next *v1alpha1.MemberCacheStatus, now time.Time) time.Duration {
 	if !equality.Semantic.DeepEqual(old, same) {
 		return 0
 	}
-	return max(0, countsPause-now.Sub(old.ObservedAt.Time))
+	wait := countsPause - now.Sub(old.ObservedAt.Time)
+	if wait > countsPause {
+		// The clock was set back since.
+		return 0
+	}
+	return max(0, wait)
 }

@@ -20,8 +20,8 @@ type Child struct {
 	Hash string
 }
 
-// Kinds that Render can give, in the order in which they are applied: a
-// StatefulSet's pods need their Service for DNS, so it comes first.
+// Kinds that Render can give, in the order in which they are applied where that is
+// one after the other: what a StatefulSet's pods are found by comes first.
 var (
 	ServiceKind     = schema.GroupVersionKind{Version: "v1", Kind: "Service"}
 	StatefulSetKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}

@@ -94,7 +94,7 @@ func newWitness(ctx context.Context, f *fleet) (*witness, error) {
 				return err
 			}
 		}
-		f.Go(func(ctx context.Context) { _ = informers.Start(ctx) })
+		f.Go(informers.Start)
 		if !informers.WaitForCacheSync(ctx) {
 			return fmt.Errorf("the witness's caches do not fill")
 		}

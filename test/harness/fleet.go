@@ -19,6 +19,8 @@ type Fleet struct {
 	context context.Context
 	cancel  context.CancelFunc
 	working sync.WaitGroup
+	mu      sync.Mutex
+	failure error
 }
 
 // Member is a member's API server and what stands in for its controllers.
@@ -66,16 +68,21 @@ func StartFleet(ctx context.Context, crds string, change func(*StandIn), members
 	return f, nil
 }
 
-// Go runs work until Stop, which waits for its end.
-func (f *Fleet) Go(work func(context.Context)) {
-	f.working.Go(func() { work(f.context) })
+// Go runs work until Stop, which waits for its end and gives its error.
+func (f *Fleet) Go(work func(context.Context) error) {
+	f.working.Go(func() {
+		err := work(f.context)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.failure = errors.Join(f.failure, err)
+	})
 }
 
 // Stop ends the Stand-ins and all API servers, and removes their files.
 func (f *Fleet) Stop() error {
 	f.cancel()
 	f.working.Wait()
-	var err error
+	err := f.failure
 	for _, m := range f.Members {
 		err = errors.Join(err, m.Stop())
 	}

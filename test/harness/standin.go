@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -64,12 +65,12 @@ func (i *StandIn) holds(namespace string) bool {
 	return i.held[namespace]
 }
 
-// Run works until ctx is done.
-func (i *StandIn) Run(ctx context.Context) {
+// Run works until ctx is done. It fails if it cannot watch the member.
+func (i *StandIn) Run(ctx context.Context) error {
 	defer i.queue.ShutDown()
 	informers, err := cache.New(i.server.Config, cache.Options{Scheme: Scheme()})
 	if err != nil {
-		return
+		return fmt.Errorf("a member's Stand-in: %w", err)
 	}
 	for kind, object := range map[string]client.Object{
 		"StatefulSet": &appsv1.StatefulSet{}, "Service": &corev1.Service{},
@@ -77,7 +78,7 @@ func (i *StandIn) Run(ctx context.Context) {
 	} {
 		informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
-			return
+			return fmt.Errorf("a member's Stand-in: watch %T: %w", object, err)
 		}
 		look := func(object any) {
 			if o, ok := object.(client.Object); ok {
@@ -85,7 +86,7 @@ func (i *StandIn) Run(ctx context.Context) {
 			}
 		}
 		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, o any) { look(o) }}); err != nil {
-			return
+			return fmt.Errorf("a member's Stand-in: watch %T: %w", object, err)
 		}
 	}
 	context.AfterFunc(ctx, i.queue.ShutDown)
@@ -104,8 +105,10 @@ func (i *StandIn) Run(ctx context.Context) {
 			}
 		})
 	}
-	_ = informers.Start(ctx)
+	err = informers.Start(ctx)
+	i.queue.ShutDown()
 	working.Wait()
+	return err
 }
 
 func (i *StandIn) do(ctx context.Context, informers client.Reader, w work) error {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,13 +85,20 @@ func New(next http.RoundTripper, seed uint64) *Transport {
 	return &Transport{next: next, chance: rand.New(rand.NewPCG(seed, 0))}
 }
 
-// Set replaces all rules, and their counters.
+// Set replaces all rules. One that was there before goes on counting: a fault that is
+// used up does not begin anew because another one comes.
 func (t *Transport) Set(rules ...Rule) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	before := t.rules
 	t.rules = nil
 	for _, r := range rules {
-		t.rules = append(t.rules, &counted{Rule: r})
+		next := &counted{Rule: r}
+		if i := slices.IndexFunc(before, func(old *counted) bool { return reflect.DeepEqual(old.Rule, r) }); i >= 0 {
+			next = before[i]
+			before = slices.Delete(slices.Clone(before), i, i+1)
+		}
+		t.rules = append(t.rules, next)
 	}
 }
 

@@ -90,6 +90,22 @@ func TestARuleActsOnWhatItMatchesOnly(t *testing.T) {
 	}
 }
 
+func TestAFaultThatIsUsedUpDoesNotBeginAnewBecauseAnotherOneComes(t *testing.T) {
+	transport := rules.New(&server{}, 1)
+	few := rules.Rule{Count: 3, Action: rules.Action{Code: http.StatusInternalServerError}}
+	other := rules.Rule{Match: rules.Match{Name: "b"}, Action: rules.Action{Code: http.StatusConflict}}
+	transport.Set(few)
+	got := codes(t, transport, http.MethodPatch, patched, 2)
+	transport.Set(other, few)
+	got = append(got, codes(t, transport, http.MethodPatch, patched, 2)...)
+	transport.Set(other)
+	transport.Set(other, few, few)
+	got = append(got, codes(t, transport, http.MethodPatch, patched, 7)...)
+	if want := []int{500, 500, 500, 200, 500, 500, 500, 500, 500, 500, 200}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v: three in all, and two times three once it is undone and made anew twice", got, want)
+	}
+}
+
 func TestAProbeIsSparedUnlessPathsAreMeant(t *testing.T) {
 	transport := rules.New(&server{}, 1)
 	rule := rules.Rule{Action: rules.Action{Code: http.StatusInternalServerError}}
