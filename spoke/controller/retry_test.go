@@ -162,9 +162,9 @@ func TestWhenTheWaitsGrowNoMoreNothingNewIsTold(t *testing.T) {
 	}
 	for range 100 {
 		r.pass(wait)
-		got := before
-		if wait, got = r.fails(blocked); wait != blockedPace.last || got != before {
-			t.Fatalf("wait %s, told %+v, want what was told before, %+v", wait, got, before)
+		again, got := r.fails(blocked)
+		if again != blockedPace.last || got != before {
+			t.Fatalf("wait %s, told %+v, want what was told before, %+v", again, got, before)
 		}
 	}
 	again := newTrial(t)

@@ -62,6 +62,7 @@ func serve(m *testing.M) int {
 		if lab != nil {
 			_ = lab.stop()
 		}
+		_ = out.write(file)
 		os.Exit(130)
 	})
 	// Before the signals are let go, which ends that context too.

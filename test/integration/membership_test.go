@@ -50,7 +50,9 @@ func issueTokens(t *testing.T, s *harness.Server) {
 	t.Cleanup(func() { cancel(); <-done })
 	go func() {
 		defer close(done)
-		harness.NewStandIn(s).Run(ctx)
+		if err := harness.NewStandIn(s).Run(ctx); err != nil {
+			t.Error(err)
+		}
 	}()
 }
 
