@@ -165,7 +165,7 @@ func immutable(key Key, namespace string, stuck []Stuck) *outcome.Failure {
 	object := strings.ToLower(key.String())
 	switch {
 	case barred != "":
-		f.Hint = fmt.Sprintf("put the field back, or let its pods restart, which keeps their claims: kubectl delete -n %s %s; it cannot be recreated around them (%s)", namespace, object, barred)
+		f.Hint = fmt.Sprintf("put the field back, or delete it in the member, which restarts its pods and keeps their claims: kubectl delete -n %s %s; it cannot be recreated around them (%s)", namespace, object, barred)
 	case key.Kind == render.StatefulSetKind:
 		f.Hint = "set spec.recreate: OrphanPods, which recreates the StatefulSet around its running pods, or put the field back"
 	default:

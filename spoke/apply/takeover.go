@@ -132,16 +132,16 @@ func refusal(key Key, live metav1.Object, owner Owner) *outcome.Failure {
 		f.Hint = "give up one of the two names: kubectl get clusterprofiles -A lists them, reconcile-lab leave NAME ends one"
 	case marked && owner.remarked(live):
 		f.Message = fmt.Sprintf("%s is ours, but somebody changed its annotation %s to %q", key, v1alpha1.AnnotationOwner, mark)
-		f.Hint = fmt.Sprintf("put it back, or let the hub do so with spec.takeover: Always: kubectl annotate --overwrite -n %s %s %s=%s", namespace, object, v1alpha1.AnnotationOwner, owner.Mark)
+		f.Hint = fmt.Sprintf("set spec.takeover: Always, and the hub puts it back, or do so in the member: kubectl annotate --overwrite -n %s %s %s=%s", namespace, object, v1alpha1.AnnotationOwner, owner.Mark)
 	case marked:
 		f.Message = fmt.Sprintf("%s: it belongs to another CacheCluster or another hub: to the CacheCluster with the UID %s, applied for the member %s", there, uid, member)
 		if owner.knows(live) {
 			f.Message = fmt.Sprintf("%s was ours and belongs to another CacheCluster or another hub now: to the CacheCluster with the UID %s, applied for the member %s", key, uid, member)
 		}
-		f.Hint = fmt.Sprintf("rename one of the two, or delete the other with deletion.policy: Orphan; if no hub has a CacheCluster of this UID (kubectl get cacheclusters -A -o yaml), free the object and take it over: kubectl annotate -n %s %s %s-", namespace, object, v1alpha1.AnnotationOwner)
+		f.Hint = fmt.Sprintf("rename one of the two, or delete the other with deletion.policy: Orphan; if no hub has a CacheCluster of this UID (kubectl get cacheclusters -A -o yaml), free the object in the member, and take it over: kubectl annotate -n %s %s %s-", namespace, object, v1alpha1.AnnotationOwner)
 	case live.GetDeletionTimestamp() != nil:
 		f.Message = fmt.Sprintf("%s and is being deleted: %s", there, whose(live))
-		f.Hint = fmt.Sprintf("wait until it is gone, or see what holds it: kubectl get -n %s %s -o jsonpath={.metadata.finalizers}", namespace, object)
+		f.Hint = fmt.Sprintf("wait until it is gone, or see what holds it in the member: kubectl get -n %s %s -o jsonpath={.metadata.finalizers}", namespace, object)
 	default:
 		f.Message = fmt.Sprintf("%s: %s", there, whose(live))
 		f.Hint = fmt.Sprintf("rename the CacheCluster, take the object over (spec.takeover: IfMatching if its spec is the same already, Always in any case), or remove it in the member: kubectl delete -n %s %s", namespace, object)

@@ -60,7 +60,7 @@ func openDrifts(old []v1alpha1.DriftFinding, s *snapshot, r *result) []v1alpha1.
 		o := &r.report.Open[i]
 		found = append(found, describe(o.Key, o.Intent, o.Found, o.Fields, o.Deleted, o.Foreign))
 	}
-	found = append(found, r.bout.findings...)
+	found = append(found, r.bout.open...)
 	for _, key := range r.report.Unseen {
 		for i := range old {
 			if old[i].Object == key.String() && !slices.ContainsFunc(found, func(f v1alpha1.DriftFinding) bool { return f.Object == old[i].Object }) {

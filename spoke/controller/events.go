@@ -48,7 +48,8 @@ func trouble(s *v1alpha1.MemberCacheStatus) string {
 	case v1alpha1.MemberBlocked, v1alpha1.MemberDegraded, v1alpha1.MemberUnreachable:
 		return string(s.State) + s.Reason
 	case v1alpha1.MemberProgressing, v1alpha1.MemberDeleting:
-		if s.Class != "" {
+		// Recreating goes on by itself, and has an event of its own.
+		if s.Class != "" && s.Reason != v1alpha1.ReasonRecreating {
 			return string(s.Class) + s.Reason
 		}
 	}
@@ -70,7 +71,11 @@ func described(f *v1alpha1.DriftFinding) string {
 	if f.Deleted {
 		return f.Object + " was deleted"
 	}
-	return fmt.Sprintf("%s: %s changed by %s", f.Object, strings.Join(f.Fields, ", "), cmp.Or(f.Manager, "unknown"))
+	did := "changed"
+	if f.Foreign {
+		did = "added"
+	}
+	return fmt.Sprintf("%s: %s %s by %s", f.Object, strings.Join(f.Fields, ", "), did, cmp.Or(f.Manager, "unknown"))
 }
 
 func advice(o *v1alpha1.Outcome) string {

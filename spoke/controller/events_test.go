@@ -45,7 +45,7 @@ func TestEventsAreForTransitionsThatSomebodyShouldKnow(t *testing.T) {
 		{"trouble that ended", blocked, ready, []string{"Normal Recovered ready again; was Blocked (Forbidden)"}},
 		{"trouble of which only the cause ended", blocked, starting, nil},
 		{"drift that is reported", ready, drifted, []string{"Warning DriftReported Service/a: spec.ports changed by kubectl-edit"}},
-		{"more drift", drifted, foreign, []string{"Warning ForeignFields StatefulSet/a: x changed by unknown"}},
+		{"more drift", drifted, foreign, []string{"Warning ForeignFields StatefulSet/a: x added by unknown"}},
 		{"drift that is gone", foreign, ready, nil},
 		{"a fight is said once", ready, fight, []string{"Warning DriftFight message: hint"}},
 	} {

@@ -127,10 +127,11 @@ func (f *fights) hold(cache types.NamespacedName, object apply.Key, drifted func
 
 // bout is what is to be said of the fights of one MemberCache.
 type bout struct {
-	// findings are what is fought over, and counts how often it was changed.
-	findings []v1alpha1.DriftFinding
-	counts   []int
-	// tries of the slowed kind, and when the next one is due.
+	// findings are what is fought over, and counts how often it was changed; open are
+	// those that are not right now, as far as is known.
+	findings, open []v1alpha1.DriftFinding
+	counts         []int
+	// tries of the slowed kind, and when the next one of what is open is due.
 	tries int32
 	due   time.Time
 	// wait until something is to be done.
@@ -156,7 +157,7 @@ func (f *fights) settle(cache types.NamespacedName, report *apply.Report, now ti
 		if slices.Contains(report.Unseen, object) {
 			// Nothing is known of it. Whatever failed says when to look again.
 			if of.slow() {
-				going.add(of)
+				going.add(of, now.Before(of.due))
 			}
 			continue
 		}
@@ -167,7 +168,7 @@ func (f *fights) settle(cache types.NamespacedName, report *apply.Report, now ti
 			continue
 		}
 		if of.slow() {
-			going.add(of)
+			going.add(of, !right)
 			going.look(of.wait(right, now))
 		}
 	}
@@ -196,8 +197,12 @@ func (f *fights) forget(cache types.NamespacedName) {
 	delete(f.of, cache)
 }
 
-func (b *bout) add(of *fight) {
+func (b *bout) add(of *fight, open bool) {
 	b.findings, b.counts = append(b.findings, of.finding), append(b.counts, of.count)
+	if !open {
+		return
+	}
+	b.open = append(b.open, of.finding)
 	b.tries = max(b.tries, int32(of.count-fightFlips+1))
 	if b.due.IsZero() || of.due.Before(b.due) {
 		b.due = of.due

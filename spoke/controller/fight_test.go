@@ -139,8 +139,11 @@ func TestTheFightBreakerHoldsAndLetsGo(t *testing.T) {
 	}
 	now = now.Add(30 * time.Second)
 	after := f.settle(fought, repair(), now)
-	if failure := after.failure(); failure == nil || !strings.Contains(failure.Message, "6 times") || after.tries != said.tries+1 {
-		t.Errorf("after the first slow repair: %+v", failure)
+	if failure := after.failure(); failure == nil || !strings.Contains(failure.Message, "6 times") || len(after.open) != 0 {
+		t.Errorf("after the first slow repair: %+v, open %v", failure, after.open)
+	}
+	if next := f.settle(fought, held, now); next.tries != said.tries+1 || len(next.open) != 1 {
+		t.Errorf("when it was changed back once more: try %d, open %v", next.tries, next.open)
 	}
 	// What was not looked at is not right, however long ago it was put right.
 	if b := f.settle(fought, &apply.Report{Unseen: []apply.Key{foughtIs}}, now.Add(2*fightWindow)); b.failure() == nil || b.wait != 0 {
@@ -187,7 +190,7 @@ func TestAFightEndsWithItsMemberCacheAndWithThePolicy(t *testing.T) {
 	}
 }
 
-func TestAStatusTellsOfAFightInTheSameWordsUntilTheNextRepair(t *testing.T) {
+func TestAStatusTellsOfAFightInTheSameWordsWhileNothingChanges(t *testing.T) {
 	var f fights
 	for range fightFlips {
 		f.settle(fought, repair(), noon)
@@ -196,7 +199,9 @@ func TestAStatusTellsOfAFightInTheSameWordsUntilTheNextRepair(t *testing.T) {
 	reconciled := func(report *apply.Report, now time.Time) *result {
 		r := &result{report: *report, observation: readyIs, bout: f.settle(fought, report, now)}
 		r.failure = r.bout.failure()
-		r.try = attempt{count: r.bout.tries, at: shownTime(r.bout.due)}
+		if len(r.bout.open) > 0 {
+			r.try = attempt{count: r.bout.tries, at: shownTime(r.bout.due)}
+		}
 		return r
 	}
 	mc := wasReady()
@@ -218,11 +223,16 @@ func TestAStatusTellsOfAFightInTheSameWordsUntilTheNextRepair(t *testing.T) {
 			t.Errorf("%s is %q, want %q", kind, is, want)
 		}
 	}
-	for i, report := range []*apply.Report{{Fought: []apply.Key{foughtIs}}, {}, {Fought: []apply.Key{foughtIs}}} {
+	for i, report := range []*apply.Report{{Fought: []apply.Key{foughtIs}}, {Fought: []apply.Key{foughtIs}}} {
 		now := noon.Add(time.Duration(i+1) * 5 * time.Second)
 		if diff := cmp.Diff(got, summarize(&snapshot{now: now, cache: mc}, reconciled(report, now))); diff != "" {
 			t.Errorf("at %s:\n%s", now, diff)
 		}
+	}
+	// Where it is right for the moment nothing differs, and the fight is not over yet.
+	right := summarize(&snapshot{now: noon.Add(30 * time.Second), cache: mc}, reconciled(&apply.Report{}, noon.Add(30*time.Second)))
+	if right.Reason != v1alpha1.ReasonDriftFight || right.State != v1alpha1.MemberBlocked || len(right.OpenDrifts) > 0 || right.Attempt != 0 || right.RetryAt != nil {
+		t.Errorf("right for the moment: %s %s, open %v, attempt %d at %v", right.State, right.Reason, right.OpenDrifts, right.Attempt, right.RetryAt)
 	}
 	over := summarize(&snapshot{now: noon.Add(time.Hour), cache: mc}, reconciled(&apply.Report{}, noon.Add(time.Hour)))
 	if over.State != v1alpha1.MemberReady || len(over.OpenDrifts) > 0 || over.RetryAt != nil || meta.FindStatusCondition(over.Conditions, v1alpha1.ConditionDrifted) != nil {

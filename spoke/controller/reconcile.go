@@ -258,7 +258,10 @@ func (m *member) next(key types.NamespacedName, s *snapshot, r *result) ctrl.Res
 		r.try = try
 	}
 	if r.fought() {
-		r.try = attempt{count: r.bout.tries, at: shownTime(r.bout.due)}
+		r.try = attempt{}
+		if len(r.bout.open) > 0 {
+			r.try = attempt{count: r.bout.tries, at: shownTime(r.bout.due)}
+		}
 	}
 	return sooner(ctrl.Result{RequeueAfter: wait}, r.bout.wait)
 }

@@ -1,8 +1,8 @@
 // Package events records transitions for people, as Kubernetes Events.
 //
 // An event is recorded only for a change that was saved in a status, so that a
-// reconcile which is repeated records it once. The same event of the same object
-// becomes a series, which costs one write at its second time and then one in half
+// reconcile which is repeated records it once. The same event of the same object, note
+// included, becomes a series, which costs one write at its second time and then one in half
 // an hour; and each object has a budget, so that one that flaps does not flood its
 // namespace. What goes over it is counted and dropped: the status says the same.
 //
@@ -10,6 +10,8 @@
 package events
 
 import (
+	"fmt"
+	"hash/fnv"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -82,6 +84,9 @@ func (s *Sink) Record(now time.Time, about corev1.ObjectReference, events ...Eve
 		if e.Warning {
 			kind = corev1.EventTypeWarning
 		}
+		// client-go folds events that differ in nothing but their note into one series,
+		// which keeps the first note: what is told must be part of what is told about.
+		about.FieldPath = "status" + digest(e.Note)
 		s.recorder.Eventf(&about, nil, kind, e.Reason, e.Action, "%s", cut(e.Note))
 	}
 }
@@ -105,6 +110,13 @@ func (s *Sink) Forget(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.budgets, uid)
+}
+
+// digest of a note, in the form of a field path's index.
+func digest(note string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(note))
+	return fmt.Sprintf("{%08x}", h.Sum32())
 }
 
 func cut(note string) string {

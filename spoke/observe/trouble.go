@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -24,9 +25,13 @@ func Trouble(pod *corev1.Pod) v1alpha1.Outcome {
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			hint := "add nodes to the member, or lower memory, resources or replicas for it with an override"
+			if strings.Contains(strings.ToLower(c.Message), "persistentvolumeclaim") {
+				hint = "see why its claims have no volume: kubectl get pvc,storageclass -n " + pod.Namespace +
+					" in the member; spec.storage.storageClassName must name a class of the member, or the member have a default one"
+			}
 			return v1alpha1.Outcome{Reason: v1alpha1.ReasonPodsUnschedulable,
-				Message: fmt.Sprintf("pod %s fits on no node: %s", pod.Name, c.Message),
-				Hint:    "add nodes to the member, or lower memory, resources or replicas for it with an override"}
+				Message: fmt.Sprintf("pod %s fits on no node: %s", pod.Name, c.Message), Hint: hint}
 		}
 	}
 	return v1alpha1.Outcome{}

@@ -148,7 +148,7 @@ func invalid(s metav1.Status) Failure {
 
 func rejected(metav1.Status) Failure {
 	return Failure{Class: v1alpha1.ClassInvalid, Reason: v1alpha1.ReasonRejected,
-		Hint: "change the field that the message names in the CacheCluster's spec"}
+		Hint: "change, in the CacheCluster's spec, what leads to the field that the message names"}
 }
 
 func tooOld(metav1.Status) Failure {

@@ -108,12 +108,12 @@ func (r *run) meets() {
 	})
 }
 
-// result of a run.
+// result of a run. busy is from the action to the last write.
 type result struct {
-	state  map[string]string
-	writes int
-	took   time.Duration
-	points []Point
+	state      map[string]string
+	writes     int
+	took, busy time.Duration
+	points     []Point
 }
 
 // finish waits until the scenario is over, nothing is written any more, and the
@@ -152,12 +152,13 @@ func (r *run) finish(wanted map[string]string) (result, error) {
 		}
 		return nil
 	})
+	busy := time.Since(r.acted) - r.trace.Quiet()
 	r.checking.Wait()
 	took := time.Since(r.acted)
 	if err == nil {
 		r.known.learn(r)
 	}
-	return result{state: state, writes: r.trace.Writes(), took: took, points: r.trace.Points()}, err
+	return result{state: state, writes: r.trace.Writes(), took: took, busy: busy, points: r.trace.Points()}, err
 }
 
 // end removes what the run made and waits until it is gone.
@@ -332,6 +333,7 @@ type knowledge struct {
 	asks   map[generation]map[string]map[string]string
 	state  map[string]string
 	writes int
+	busy   time.Duration
 	points []Point
 }
 

@@ -95,7 +95,7 @@ var kinds = []Kind{
 		Look: "change something: this member waits and tries again, the others go on: `reconcile-lab status`"},
 	{Name: LostResponses, Target: OnMember, Flags: ruleFlags, action: losing{},
 		Does: "carry requests to the member out and lose their answers; writes, if no --verb is given",
-		Look: "change something: it is done once, and this member's status follows late: `reconcile-lab status`"},
+		Look: "change something: it is done once, and this member's status follows by what the watch shows: `reconcile-lab status`"},
 	{Name: ExpiredCredential, Target: OnMember, action: expired{},
 		Does: "replace the hub's credential for the member by one that has expired",
 		Look: "the hub stays connected with the earlier one and says so, until it is restarted: `kubectl --context hub -n reconcile-lab-system describe clusterprofile MEMBER`"},

@@ -144,7 +144,7 @@ func (r *Request) which() string {
 		text += " for " + strings.Join(r.Resources, ", ")
 	}
 	if r.Rate > 0 && r.Rate < 1 {
-		text = fmt.Sprintf("%g %% of the %s", r.Rate*100, text)
+		text = fmt.Sprintf("%g %% of %s", r.Rate*100, text)
 	}
 	if r.Count > 0 {
 		text += fmt.Sprintf(", %d in all,", r.Count)
