@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,11 +46,22 @@ type member struct {
 		lifetime
 	}
 
+	// wanted is a newer credential that is being tried, or nil; trial gives what came of
+	// the one that is tried, and is nil where none is.
+	wanted []byte
+	trial  chan dialed
 	// refused is a newer credential that did not work, how often, and when it is
 	// tried again; nil where there is none.
 	refused  []byte
 	refusals int
 	retryAt  time.Time
+}
+
+// dialed is what came of a credential.
+type dialed struct {
+	credential []byte
+	next       *connection
+	err        error
 }
 
 func newMember(ctx context.Context, i *Inventory, name string) *member {
@@ -77,6 +89,7 @@ func (m *member) run(aware multicluster.Aware) {
 	m.metrics.begin()
 	defer m.metrics.end()
 	defer m.disengage()
+	defer m.dropTrial()
 	// The first offer comes before the first tick.
 	due := time.Now().Add(m.inventory.options.Timing.Interval)
 	timer := time.NewTimer(time.Until(due))
@@ -88,6 +101,8 @@ func (m *member) run(aware multicluster.Aware) {
 			return
 		case kubeconfig := <-m.offers:
 			m.take(aware, kubeconfig)
+		case d := <-m.trial:
+			m.rotated(aware, d)
 		case <-timer.C:
 			m.tick(aware)
 			ticked = true
@@ -112,52 +127,88 @@ func (m *member) take(aware multicluster.Aware, kubeconfig []byte) {
 		if m.live != nil {
 			m.state = reachable(answers)
 		}
-		m.refused = nil
+		m.wanted, m.refused = nil, nil
 	case m.refused != nil && bytes.Equal(kubeconfig, m.refused):
-		m.rotateAgain(aware)
+		m.rotateAgain()
 	case m.live == nil || len(kubeconfig) == 0:
 		m.disengage()
-		m.credential, m.refused = kubeconfig, nil
+		m.credential, m.wanted, m.refused = kubeconfig, nil, nil
 		m.failures = 0
 		m.tick(aware)
 	default:
-		m.rotate(aware, kubeconfig)
+		m.rotate(kubeconfig)
 	}
 }
 
 // rotate fills a second cache before it gives up the first: a credential that is
-// taken but may not watch would otherwise cost the member its connection.
-func (m *member) rotate(aware multicluster.Aware, kubeconfig []byte) {
-	next, err := m.dial(kubeconfig)
-	if err != nil {
-		m.state = reachable("connected with the earlier credential: the new one does not work: " + describe(err).message)
-		if !bytes.Equal(kubeconfig, m.refused) {
-			m.refused, m.refusals = kubeconfig, 0
+// taken but may not watch would otherwise cost the member its connection. Meanwhile
+// that one is probed as ever.
+func (m *member) rotate(kubeconfig []byte) {
+	m.wanted = kubeconfig
+	if m.trial != nil {
+		// It comes next.
+		return
+	}
+	trial := make(chan dialed, 1)
+	m.trial = trial
+	go func() {
+		next, err := m.dial(kubeconfig)
+		trial <- dialed{kubeconfig, next, err}
+	}()
+}
+
+// rotated goes on with what came of a credential, if it is still wanted.
+func (m *member) rotated(aware multicluster.Aware, d dialed) {
+	m.trial = nil
+	switch {
+	case !bytes.Equal(d.credential, m.wanted):
+		if d.next != nil {
+			d.next.close()
+		}
+		if m.wanted != nil {
+			m.rotate(m.wanted)
+		}
+		return
+	case d.err != nil:
+		m.wanted = nil
+		m.state = reachable("connected with the earlier credential: the new one does not work: " + describe(d.err).message)
+		if !bytes.Equal(d.credential, m.refused) {
+			m.refused, m.refusals = d.credential, 0
 		}
 		m.refusals++
 		m.retryAt = m.inventory.options.Clock.Now().Add(min(m.inventory.options.Timing.Interval<<min(m.refusals, 10), maxRotation))
 		return
 	}
-	m.refused = nil
+	m.wanted, m.refused = nil, nil
 	m.disengage()
-	m.credential = kubeconfig
-	m.engage(aware, next)
+	m.credential = d.credential
+	m.engage(aware, d.next)
 }
 
 // rotateAgain tries a credential that did not work once more: what stood in its way
 // may have passed, and no event would say so.
-func (m *member) rotateAgain(aware multicluster.Aware) {
-	if m.refused != nil && !m.inventory.options.Clock.Now().Before(m.retryAt) {
-		m.rotate(aware, m.refused)
+func (m *member) rotateAgain() {
+	if m.refused != nil && m.trial == nil && !m.inventory.options.Clock.Now().Before(m.retryAt) {
+		m.rotate(m.refused)
+	}
+}
+
+// dropTrial waits for the credential that is being tried and lets go of it.
+func (m *member) dropTrial() {
+	if m.trial == nil {
+		return
+	}
+	if d := <-m.trial; d.next != nil {
+		d.next.close()
 	}
 }
 
 // tick probes a member that is engaged, and tries to engage one that is not.
 func (m *member) tick(aware multicluster.Aware) {
 	if m.live == nil {
-		if m.refused != nil {
+		if newer := cmp.Or(string(m.wanted), string(m.refused)); newer != "" {
 			// The earlier credential works no more either: the newer one counts.
-			m.credential, m.refused = m.refused, nil
+			m.credential, m.wanted, m.refused = []byte(newer), nil, nil
 		}
 		next, err := m.dial(m.credential)
 		if err != nil {
@@ -175,7 +226,7 @@ func (m *member) tick(aware multicluster.Aware) {
 		// loss gives the same message.
 		if len(kinds) == 0 || m.live.permitted(m.context, deadline, kinds[m.ticks%len(kinds)]) == nil {
 			m.ticks++
-			m.rotateAgain(aware)
+			m.rotateAgain()
 			return
 		}
 		if err = m.live.permitted(m.context, deadline, kinds...); err == nil {

@@ -50,9 +50,11 @@ type apiServer struct {
 	// of lists that are still refused, and refused how many were.
 	blind          atomic.Bool
 	dizzy, refused atomic.Int64
-	mu             sync.Mutex
-	tokens         map[string]bool
-	end            chan struct{}
+	// waiting are the requests with the token "stuck", which get no answer.
+	waiting atomic.Int64
+	mu      sync.Mutex
+	tokens  map[string]bool
+	end     chan struct{}
 }
 
 func startServer(t *testing.T) *apiServer {
@@ -65,6 +67,15 @@ func startServer(t *testing.T) *apiServer {
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.hang.Load() {
+		select {
+		case <-r.Context().Done():
+		case <-s.end:
+		}
+		return
+	}
+	if r.Header.Get("Authorization") == "Bearer stuck" {
+		s.waiting.Add(1)
+		defer s.waiting.Add(-1)
 		select {
 		case <-r.Context().Done():
 		case <-s.end:

@@ -80,6 +80,22 @@ func TestAMemberThatTakesTheRightToWatchAwayIsLostAlthoughOpenWatchesStay(t *tes
 	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
 }
 
+func TestTheConnectionInUseIsProbedWhileANewCredentialIsTried(t *testing.T) {
+	r, server := newRig(t), startServer(t)
+	m, _ := r.join("a", server.kubeconfig("good"))
+	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
+
+	m.offer(server.kubeconfig("stuck"))
+	eventually(t, "the new credential is tried", func() bool { return server.waiting.Load() > 0 })
+	seen := server.probes.Load()
+	eventually(t, "the earlier one is probed meanwhile", func() bool {
+		if server.waiting.Load() == 0 {
+			t.Fatalf("%d probes while the new credential was tried", server.probes.Load()-seen)
+		}
+		return server.probes.Load() > seen+2
+	})
+}
+
 func TestOneRefusalOfAnAuthorizerThatHadAMomentsTroubleCostsNothing(t *testing.T) {
 	r, server := newRig(t, func(o *Options) { o.Kinds = []client.Object{&corev1.Pod{}} }), startServerWithPods(t)
 	r.join("a", server.kubeconfig("good"))
