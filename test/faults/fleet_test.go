@@ -4,7 +4,6 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/cmd/hub/manager"
 	"github.com/reconcile-lab/reconcile-lab/hub/inventory"
 	"github.com/reconcile-lab/reconcile-lab/hub/membership"
@@ -84,29 +82,26 @@ func (f *fleet) space() string {
 
 // hubManager is one life of the manager.
 type hubManager struct {
+	*harness.Manager
 	process *Process
-	cancel  context.CancelFunc
-	done    chan error
 }
 
 // start starts a manager as cmd/hub would, without leader election.
 func (f *fleet) start(options ...func(*manager.Options)) error {
-	m := &hubManager{process: &Process{Board: f.board}, done: make(chan error, 1)}
+	m := &hubManager{process: &Process{Board: f.board}}
 	config := rest.CopyConfig(f.Hub.Config)
 	config.Wrap(wrapped(m.process, hub))
-	o := manager.Options{Metrics: "0", Probes: "0", Inventory: v1alpha1.InventoryNamespace, Shutdown: 20 * time.Second,
-		SharedProcess: true, Transport: m.process.Transport,
-		HubInformer: m.process.Informer(hub), MemberInformer: func(member string) inventory.NewInformer { return m.process.Informer(member) }}
-	for _, option := range options {
-		option(&o)
-	}
-	mgr, err := manager.New(config, o)
+	var err error
+	m.Manager, err = harness.StartManager(config, func(o *manager.Options) {
+		o.Transport, o.HubInformer = m.process.Transport, m.process.Informer(hub)
+		o.MemberInformer = func(member string) inventory.NewInformer { return m.process.Informer(member) }
+		for _, option := range options {
+			option(o)
+		}
+	})
 	if err != nil {
 		return err
 	}
-	var ctx context.Context
-	ctx, m.cancel = context.WithCancel(context.Background())
-	go func() { m.done <- mgr.Start(ctx) }()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.manager = m
@@ -116,18 +111,7 @@ func (f *fleet) start(options ...func(*manager.Options)) error {
 // kill ends the manager as SIGKILL does: nothing that it still tries reaches a server.
 func (m *hubManager) kill() {
 	m.process.Kill()
-	m.cancel()
-}
-
-// stop ends the manager as SIGTERM does.
-func (m *hubManager) stop() error {
-	m.cancel()
-	select {
-	case err := <-m.done:
-		return err
-	case <-time.After(time.Minute):
-		return errors.New("the manager did not stop within a minute")
-	}
+	m.Cancel()
 }
 
 func wrapped(p *Process, server string) func(http.RoundTripper) http.RoundTripper {

@@ -84,7 +84,7 @@ func TestWhenTheNoiseStopsEveryInvariantHolds(t *testing.T) {
 		count = int(nHistory)
 	}
 	if lab.manager != nil {
-		if err := lab.manager.stop(); err != nil {
+		if err := lab.manager.Stop(); err != nil {
 			t.Error(err)
 		}
 		lab.manager = nil
@@ -206,7 +206,7 @@ func (w *world) do(s step) error {
 		}
 		w.board.Lie(server, RequestFaults[s.N%len(RequestFaults)], 1+s.N%3, time.Duration(300+s.N*4)*time.Millisecond)
 	case "restart":
-		if err := w.manager.stop(); err != nil {
+		if err := w.manager.Stop(); err != nil {
 			return err
 		}
 		return w.boot()

@@ -214,7 +214,7 @@ func (w *world) end() error {
 	if err != nil {
 		return fmt.Errorf("delete the caches: %w", err)
 	}
-	return w.manager.stop()
+	return w.manager.Stop()
 }
 
 func (w *world) at(name string) metav1.ObjectMeta {

@@ -118,11 +118,11 @@ func TestAPolicyThatComesWithTheDeletionCounts(t *testing.T) {
 			cc := create(t, cache(ns, "sessions", one, two))
 			isReady(t, cc)
 			before := identities(t, one, ns, "sessions")
-			if err := lab.stopManagerAndWait(); err != nil {
+			if err := lab.stopManager(); err != nil {
 				t.Fatal(err)
 			}
 			c.end(t, cc)
-			if err := lab.startManager(context.Background()); err != nil {
+			if err := lab.startManager(); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, "the member is let go", func(ctx context.Context) error {

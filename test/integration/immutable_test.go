@@ -135,7 +135,7 @@ func TestWithConsentAStatefulSetIsRecreatedWhateverHappensToTheManager(t *testin
 		return nil
 	})
 	// The manager stops between deletion and creation.
-	if err := lab.stopManagerAndWait(); err != nil {
+	if err := lab.stopManager(); err != nil {
 		t.Fatal(err)
 	}
 	goingSet := setOf(t, one, ns, "sessions")
@@ -143,7 +143,7 @@ func TestWithConsentAStatefulSetIsRecreatedWhateverHappensToTheManager(t *testin
 	eventually(t, "the old StatefulSet goes", func(ctx context.Context) error {
 		return notThere(ctx, lab.Members[one].Client, before.DeepCopy())
 	})
-	if err := lab.startManager(context.Background()); err != nil {
+	if err := lab.startManager(); err != nil {
 		t.Fatal(err)
 	}
 	isReady(t, cc)

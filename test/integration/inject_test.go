@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -90,11 +89,11 @@ func TestUndoRestoresWhatWasThereAlsoFromAnotherProcess(t *testing.T) {
 	ns := namespace(t, "inject")
 	isReady(t, create(t, cache(ns, "sessions", one, two)))
 	// The hub would put it right first.
-	if err := lab.stopManagerAndWait(); err != nil {
+	if err := lab.stopManager(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := lab.startManager(context.WithoutCancel(t.Context())); err != nil {
+		if err := lab.startManager(); err != nil {
 			t.Error(err)
 		}
 	}()

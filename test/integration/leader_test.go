@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/cmd/hub/manager"
+	"github.com/reconcile-lab/reconcile-lab/test/harness"
 )
 
 // severed is a way to the hub that can be cut while the member stays in reach.
@@ -33,37 +33,33 @@ func TestALeaderThatLosesItsLeaseAbruptlyIsReplacedWithoutHarm(t *testing.T) {
 	ns := namespace(t, "leaders")
 	kept := create(t, cache(ns, "kept", one, two))
 	isReady(t, kept)
-	if err := lab.stopManagerAndWait(); err != nil {
+	if err := lab.stopManager(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := lab.startManager(context.Background()); err != nil {
+		if err := lab.startManager(); err != nil {
 			t.Error(err)
 		}
 	})
 
-	elected := func(cut *atomic.Bool) (stop func(), done chan error) {
+	elected := func(cut *atomic.Bool) *harness.Manager {
 		config := rest.CopyConfig(lab.Hub.Config)
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return severed{next, cut} })
-		mgr, err := manager.New(config, manager.Options{Metrics: "0", Probes: "0", Inventory: v1alpha1.InventoryNamespace, Shutdown: 20 * time.Second,
-			SharedProcess: true, Elect: true, ElectionNamespace: v1alpha1.InventoryNamespace})
+		m, err := harness.StartManager(config, func(o *manager.Options) { o.Elect, o.ElectionNamespace = true, v1alpha1.InventoryNamespace })
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(context.Background())
-		done = make(chan error, 1)
-		go func() { done <- mgr.Start(ctx) }()
-		return cancel, done
+		return m
 	}
 	var cutFirst, cutSecond atomic.Bool
-	stopFirst, first := elected(&cutFirst)
-	defer stopFirst()
+	first := elected(&cutFirst)
+	defer first.Cancel()
 	change(t, kept, func(cc *v1alpha1.CacheCluster) { cc.Spec.Version = "1.6.30" })
 	becomes(t, kept, "is ready by the first leader", func(cc *v1alpha1.CacheCluster) error {
 		return has(cc, v1alpha1.ConditionReady, "True", v1alpha1.ReasonAllMembersReady)
 	})
 	before := uidsOf(t, ns, "kept", one, two)
-	stopSecond, second := elected(&cutSecond)
+	second := elected(&cutSecond)
 
 	cutFirst.Store(true)
 	change(t, kept, func(cc *v1alpha1.CacheCluster) { cc.Spec.Version = "1.6.31" })
@@ -71,7 +67,7 @@ func TestALeaderThatLosesItsLeaseAbruptlyIsReplacedWithoutHarm(t *testing.T) {
 		return has(cc, v1alpha1.ConditionReady, "True", v1alpha1.ReasonAllMembersReady)
 	})
 	select {
-	case err := <-first:
+	case err := <-first.Done():
 		if err == nil {
 			t.Error("the leader that lost its lease should say so")
 		}
@@ -86,8 +82,7 @@ func TestALeaderThatLosesItsLeaseAbruptlyIsReplacedWithoutHarm(t *testing.T) {
 	}
 	gone(t, one, ns, "kept")
 	gone(t, two, ns, "kept")
-	stopSecond()
-	if err := <-second; err != nil {
+	if err := second.Stop(); err != nil {
 		t.Errorf("the second manager: %v", err)
 	}
 }

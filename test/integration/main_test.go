@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/cmd/hub/manager"
 	"github.com/reconcile-lab/reconcile-lab/hub/membership"
 	"github.com/reconcile-lab/reconcile-lab/test/harness"
@@ -24,8 +23,7 @@ const crds = "../../deploy/crd"
 type fleet struct {
 	*harness.Fleet
 
-	stopManager context.CancelFunc
-	managerDone chan error
+	manager *harness.Manager
 }
 
 const one, two = "member-1", "member-2"
@@ -57,30 +55,22 @@ func run(m *testing.M) (code int, err error) {
 			return 1, err
 		}
 	}
-	if err := lab.startManager(ctx); err != nil {
+	if err := lab.startManager(); err != nil {
 		return 1, err
 	}
 	code = m.Run()
-	return code, lab.stopManagerAndWait()
+	return code, lab.stopManager()
 }
 
-// startManager starts the manager as cmd/hub would, without leader election.
-func (f *fleet) startManager(ctx context.Context) error {
-	mgr, err := manager.New(f.Hub.Config, manager.Options{Metrics: "0", Probes: "0", Inventory: v1alpha1.InventoryNamespace,
-		Shutdown: 20 * time.Second, SharedProcess: true,
-		Transport: func(_ string, next http.RoundTripper) http.RoundTripper { return interceptor{next} }})
-	if err != nil {
-		return err
-	}
-	ctx, f.stopManager = context.WithCancel(ctx)
-	f.managerDone = make(chan error, 1)
-	go func() { f.managerDone <- mgr.Start(ctx) }()
-	return nil
+func (f *fleet) startManager() (err error) {
+	f.manager, err = harness.StartManager(f.Hub.Config, func(o *manager.Options) {
+		o.Transport = func(_ string, next http.RoundTripper) http.RoundTripper { return interceptor{next} }
+	})
+	return err
 }
 
-func (f *fleet) stopManagerAndWait() error {
-	f.stopManager()
-	if err := <-f.managerDone; err != nil {
+func (f *fleet) stopManager() error {
+	if err := f.manager.Stop(); err != nil {
 		return fmt.Errorf("the manager did not stop well: %w", err)
 	}
 	return nil
@@ -88,10 +78,10 @@ func (f *fleet) stopManagerAndWait() error {
 
 func (f *fleet) restartManager(t *testing.T) {
 	t.Helper()
-	if err := f.stopManagerAndWait(); err != nil {
+	if err := f.stopManager(); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.startManager(context.Background()); err != nil {
+	if err := f.startManager(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/cmd/hub/manager"
+	"github.com/reconcile-lab/reconcile-lab/test/harness"
 )
 
 // freezer holds back the events of some kinds, as a watch cache that lags does. What
@@ -101,23 +102,17 @@ func (f *freezer) held(w watch.Interface) watch.Interface {
 // secondManager runs beside the first one, without an election, until the test ends.
 func secondManager(t *testing.T, change func(*manager.Options)) (stop func()) {
 	t.Helper()
-	o := manager.Options{Metrics: "0", Probes: "0", Inventory: v1alpha1.InventoryNamespace, Shutdown: 20 * time.Second, SharedProcess: true}
-	change(&o)
-	mgr, err := manager.New(lab.Hub.Config, o)
+	second, err := harness.StartManager(lab.Hub.Config, change)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
 	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
+		if err := second.Stop(); err != nil {
 			t.Errorf("the second manager: %v", err)
 		}
 	})
 	t.Cleanup(stop)
-	if !mgr.GetLocalManager().GetCache().WaitForCacheSync(ctx) {
+	if !second.GetLocalManager().GetCache().WaitForCacheSync(t.Context()) {
 		t.Fatal("the second manager's cache did not fill")
 	}
 	return stop
