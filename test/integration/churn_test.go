@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
@@ -102,12 +104,24 @@ func TestAMemberThatJoinsAndLeavesFiftyTimesLeavesNothingInTheHubsProcess(t *tes
 	cc.Spec.Placement.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"guest": "yes"}}
 	create(t, cc)
 
+	var last types.UID
 	round := func() {
 		t.Helper()
 		if err := membership.Join(t.Context(), lab.Hub.Config, guest.Config, "guest", membership.Options{Labels: map[string]string{"guest": "yes"}}); err != nil {
 			t.Fatal(err)
 		}
-		inState(t, cc, "guest", v1alpha1.MemberReady, v1alpha1.ReasonPodsReady)
+		// The CacheCluster tells of progress every two seconds only.
+		eventually(t, "the guest is ready", func(ctx context.Context) error {
+			mc := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: cc.Name + ".guest"}}
+			if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(mc), mc); err != nil {
+				return err
+			}
+			if mc.UID == last || mc.Status.State != v1alpha1.MemberReady {
+				return fmt.Errorf("state %q (%s), %s after %s", mc.Status.State, mc.Status.Reason, mc.UID, last)
+			}
+			last = mc.UID
+			return nil
+		})
 		if err := membership.Leave(t.Context(), lab.Hub.Config, "guest", membership.LeaveOptions{Abandon: true}); err != nil {
 			t.Fatal(err)
 		}
