@@ -1,5 +1,5 @@
 # Every target is listed by `make help`. Knobs: MEMBERS (of a lab), TESTFLAGS
-# (added to go test), CACHES, TRIALS and BENCHFLAGS (of bench), FULL, SEED, CASE and
+# (added to go test), CACHES, TRIALS and BENCHFLAGS (of bench), FULL, PART, SEED, CASE and
 # FAULT (of faults).
 SHELL       := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -59,7 +59,7 @@ test-integration: ## Controllers against a real API server, with -race.
 
 .PHONY: faults
 faults: ## Every fault at every request, and random histories: a sample that SEED picks, all with FULL=1, one with CASE=.
-	assets=$$($(BINARIES) dir); KUBEBUILDER_ASSETS=$$assets FAULTS_FULL=$(FULL) FAULTS_SEED=$(SEED) FAULTS_CASE='$(CASE)' FAULTS_ONLY=$(FAULT) \
+	assets=$$($(BINARIES) dir); KUBEBUILDER_ASSETS=$$assets FAULTS_FULL=$(FULL) FAULTS_SEED=$(SEED) FAULTS_CASE='$(CASE)' FAULTS_ONLY=$(FAULT) FAULTS_PART=$(PART) \
 	  FAULTS_REPORT=$${FAULTS_REPORT:-$(CURDIR)/faults.json} \
 	  go test -tags faults -count=1 -timeout 2h -v $(TESTFLAGS) ./test/faults/
 

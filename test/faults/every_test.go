@@ -40,6 +40,9 @@ func TestEveryFaultAtEveryPointEndsAsACleanRunDoes(t *testing.T) {
 	if strings.HasPrefix(chosen, "history/") {
 		return
 	}
+	if _, _, err := portion(); err != nil {
+		t.Fatal(err)
+	}
 	if err := lab.start(); err != nil {
 		t.Fatal(err)
 	}
@@ -179,6 +182,13 @@ func choose(cases []Case) []Case {
 	}
 	random := rand.New(rand.NewPCG(uint64(seed), 1))
 	random.Shuffle(len(cases), func(i, j int) { cases[i], cases[j] = cases[j], cases[i] })
+	if number, of, _ := portion(); of > 1 {
+		var mine []Case
+		for i := number - 1; i < len(cases); i += of {
+			mine = append(mine, cases[i])
+		}
+		return mine
+	}
 	if full || len(cases) <= int(sample) {
 		return cases
 	}

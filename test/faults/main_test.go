@@ -27,7 +27,19 @@ var (
 	sample   = setting("FAULTS_SAMPLE", 220)
 	minutes  = setting("FAULTS_MINUTES", 0)
 	nHistory = setting("FAULTS_HISTORIES", -1)
+	part     = os.Getenv("FAULTS_PART")
 )
+
+// portion is FAULTS_PART, such as 2/3: the second of three; the whole where it is empty.
+func portion() (number, of int, err error) {
+	if part == "" {
+		return 1, 1, nil
+	}
+	if n, err := fmt.Sscanf(part, "%d/%d", &number, &of); n != 2 || err != nil || number < 1 || number > of || fmt.Sprintf("%d/%d", number, of) != part {
+		return 0, 0, fmt.Errorf("PART=%q: want NUMBER/OF, such as 2/3", part)
+	}
+	return number, of, nil
+}
 
 func setting(name string, otherwise int64) int64 {
 	n, err := strconv.ParseInt(os.Getenv(name), 10, 64)
