@@ -5,10 +5,24 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/hub/verdict"
+	"github.com/reconcile-lab/reconcile-lab/spoke/events"
 )
+
+func TestNothingIsRememberedOfACacheClusterThatIsGone(t *testing.T) {
+	r := &Reconciler{Events: events.NewSink(nil)}
+	cc := sessions("eu")
+	cc.UID = "gone"
+	r.pace.note(cc.UID, noon)
+	r.writes.Wrote(cc)
+	r.forget(t.Context(), event.DeleteEvent{Object: cc}, nil)
+	if len(r.pace.wrote) > 0 || r.writes.Behind(cc) {
+		t.Errorf("remembered: %v", r.pace.wrote)
+	}
+}
 
 func TestAMemberCacheThatTheHubForbidsIsTriedAgainAndOneThatIsInvalidIsNot(t *testing.T) {
 	membercaches := schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "membercaches"}

@@ -128,7 +128,7 @@ func (m *member) take(aware multicluster.Aware, kubeconfig []byte) {
 			m.state = reachable(answers)
 		}
 		m.wanted, m.refused = nil, nil
-	case m.refused != nil && bytes.Equal(kubeconfig, m.refused):
+	case m.live != nil && m.refused != nil && bytes.Equal(kubeconfig, m.refused):
 		m.rotateAgain()
 	case m.live == nil || len(kubeconfig) == 0:
 		m.disengage()
@@ -161,6 +161,11 @@ func (m *member) rotate(kubeconfig []byte) {
 func (m *member) rotated(aware multicluster.Aware, d dialed) {
 	m.trial = nil
 	switch {
+	case m.live == nil && d.err == nil && bytes.Equal(d.credential, m.credential):
+		// The member was lost and the credential taken meanwhile.
+	case m.live == nil && d.err != nil:
+		m.wanted = nil
+		return
 	case !bytes.Equal(d.credential, m.wanted):
 		if d.next != nil {
 			d.next.close()

@@ -163,6 +163,8 @@ func (f *Finder) begin(ctx context.Context, name string, cl cluster.Cluster, loo
 		return false
 	}
 	f.looks[name] = look
+	// Until a look has shown that there are none.
+	f.left[name] = true
 	f.running.Go(func() { f.follow(ctx, name, cl, look) })
 	return true
 }
@@ -209,15 +211,25 @@ func (f *Finder) look(ctx context.Context, name string, cl cluster.Cluster) erro
 	if err != nil {
 		return err
 	}
-	if len(left) > 0 {
+	suspected := len(left) > 0
+	if suspected {
+		// From now on whatever goes may change the answer.
+		f.mu.Lock()
+		f.left[name] = true
+		f.mu.Unlock()
 		if left, err = f.confirm(ctx, name, cl, left); err != nil {
 			return err
 		}
 	}
+	if err := f.tell(ctx, name, left); err != nil {
+		return err
+	}
 	f.mu.Lock()
-	f.left[name] = len(left) > 0
-	f.mu.Unlock()
-	return f.tell(ctx, name, left)
+	defer f.mu.Unlock()
+	if _, engaged := f.looks[name]; engaged && !suspected {
+		f.left[name] = false
+	}
+	return nil
 }
 
 // suspect compares the caches.

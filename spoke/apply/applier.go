@@ -70,7 +70,8 @@ type Report struct {
 	Open []Open
 	// Fought are children that differ and that Hold left so.
 	Fought []Key
-	// Unseen are children that could not be looked at, or were not come to.
+	// Unseen are children that could not be looked at, were not come to, or could not be
+	// repaired: nothing is known of how they are now.
 	Unseen []Key
 	// Failures of single children, in order.
 	Failures []*outcome.Failure
@@ -192,6 +193,8 @@ func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bo
 	if err != nil {
 		if change.Drifted() {
 			a.Recent.Try(key, a.Namespace, change, a.Since)
+			// Neither right nor left as it is.
+			report.Unseen = append(report.Unseen, key)
 		}
 		return report.fail(foreign(outcome.Of(err, "apply", key.String()), step))
 	}

@@ -2,15 +2,19 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,6 +31,8 @@ type member struct {
 	holds   map[Key]*unstructured.Unstructured
 	silent  map[Key]bool
 	applied []string
+	// checked are the names in what was sent.
+	checked []string
 	// mute: answers to what is applied are lost.
 	mute bool
 	// busy: whatever is applied is answered with 429, and to come again later.
@@ -48,7 +54,11 @@ func (m *member) Get(_ context.Context, at client.ObjectKey, object client.Objec
 
 func (m *member) Scheme() *runtime.Scheme { return clientgoscheme.Scheme }
 
-func (m *member) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
+func (m *member) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	var sent metav1.PartialObjectMetadata
+	if body, err := patch.Data(object); err == nil && json.Unmarshal(body, &sent) == nil {
+		m.checked = append(m.checked, sent.Name)
+	}
 	m.applied = append(m.applied, object.GetObjectKind().GroupVersionKind().Kind+"/"+object.GetName())
 	if m.busy {
 		return apierrors.NewTooManyRequests("slow down", 7)
@@ -138,8 +148,45 @@ func TestAMemberThatAsksToComeAgainLaterIsSentNothingMore(t *testing.T) {
 	if len(report.Inventory) != len(before.Inventory) {
 		t.Errorf("inventory has %d entries, was %d: a child that was not asked for is not gone", len(report.Inventory), len(before.Inventory))
 	}
-	if len(report.Unseen) != len(all)-1 {
-		t.Errorf("not looked at: %v, want all but the first", report.Unseen)
+	if len(report.Unseen) != len(all) {
+		t.Errorf("not looked at: %v, want all: the first was not repaired, the others not come to", report.Unseen)
+	}
+}
+
+// Under a name of ours it could be another object that answers.
+func TestTheSuccessorOfAChildIsCheckedUnderANameByChance(t *testing.T) {
+	all := desired(t)
+	m := &member{}
+	applier := applierTo(m, owner)
+	for range 2 {
+		if err := applier.checkSuccessor(t.Context(), &Step{Desired: all[0], Verb: Recreate}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := all[0]
+	long.Intent = long.Intent.DeepCopy()
+	long.Intent.SetName(strings.Repeat("x", 63))
+	if err := applier.checkSuccessor(t.Context(), &Step{Desired: long, Verb: Recreate}); err != nil {
+		t.Fatal(err)
+	}
+	if m.checked[0] == m.checked[1] || !strings.HasPrefix(m.checked[0], "sessions-") || len(m.checked[2]) != 63 {
+		t.Errorf("checked under %q", m.checked)
+	}
+	if all[0].Intent.GetName() != "sessions" {
+		t.Errorf("the intent is now one of %s", all[0].Intent.GetName())
+	}
+}
+
+func TestARepairThatFailedHasPutNothingRight(t *testing.T) {
+	all := desired(t)
+	live := liveOf(t, all)
+	before := owner
+	before.Inventory = inventoryOf(live)
+	without := maps.Clone(live)
+	delete(without, budgetKey)
+	applier := applierTo(&member{holds: map[Key]*unstructured.Unstructured{}, mute: true}, before)
+	if report := applier.Apply(t.Context(), Decide(all, without, before, applier.Recent)); !slices.Contains(report.Unseen, budgetKey) {
+		t.Errorf("not seen: %v, want the budget among them", report.Unseen)
 	}
 }
 

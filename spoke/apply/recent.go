@@ -91,6 +91,13 @@ func older(one, other metav1.Object) bool {
 	return err == nil && order < 0
 }
 
+// Connected: a cache that was filled just now is behind nothing that was written.
+func (r *Recent) Connected() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.written)
+}
+
 // absent notes that the API server itself shows no such object.
 func (r *Recent) absent(key Key, namespace string) {
 	r.mu.Lock()

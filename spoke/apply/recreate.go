@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
@@ -17,7 +18,7 @@ import (
 //
 //  1. The inventory notes it. Only once that is saved is anything deleted, so that
 //     whoever finds the child gone knows why.
-//  2. The API server checks the successor under a name of its choice, without writing it:
+//  2. The API server checks the successor under another name, without writing it:
 //     pods must not lose their StatefulSet to one that would be refused.
 //  3. The child is deleted by its UID; pods and claims of a StatefulSet are orphaned.
 //  4. What is absent is created, as always. The note is dropped when the StatefulSet
@@ -56,13 +57,19 @@ func propagation(key Key) metav1.DeletionPropagation {
 	return metav1.DeletePropagationBackground
 }
 
-// checkSuccessor lets the API server choose the name: any of ours could be that of
-// another object.
+// A Service's name has 63 characters at most.
+const suffixLength, longestBase = 5, 63 - 1 - suffixLength
+
+// checkSuccessor asks under a name that nobody else chooses: of another object the API
+// server would say what is wrong with joining it.
 func (a *Applier) checkSuccessor(ctx context.Context, step *Step) error {
-	successor := step.Intent.DeepCopy()
-	successor.SetName("")
-	successor.SetGenerateName(step.Intent.GetName() + "-")
-	err := a.Client.Create(ctx, successor, client.DryRunAll, client.FieldOwner(v1alpha1.FieldManager))
+	successor := Step{Desired: step.Desired, Verb: Create}
+	successor.Intent = step.Intent.DeepCopy()
+	name := step.Intent.GetName()
+	successor.Intent.SetName(name[:min(len(name), longestBase)] + "-" + utilrand.String(suffixLength))
+	// Applied, as the successor will be: a create passes over fields that the member
+	// does not know.
+	_, err := a.send(ctx, &successor, []client.PatchOption{client.DryRunAll})
 	if f := outcome.Of(err, "recreate", step.Key().String()); f != nil && f.Reason == v1alpha1.ReasonQuotaExceeded {
 		// The successor takes its predecessor's place in the quota.
 		return nil

@@ -21,6 +21,7 @@ func (a *Applier) strip(ctx context.Context, step *Step, report *Report) (stop b
 	key := step.Key()
 	stripped, err := a.sendStripped(ctx, step)
 	if err != nil {
+		report.Unseen = append(report.Unseen, key)
 		return report.fail(outcome.Of(err, "remove foreign fields from", key.String()))
 	}
 	a.Recent.settle(string(stripped.GetUID()), drift.Settled(step.Foreign, &a.Owner.Drift, step.Wanted, stripped))

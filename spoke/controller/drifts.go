@@ -61,9 +61,10 @@ func openDrifts(old []v1alpha1.DriftFinding, s *snapshot, r *result) []v1alpha1.
 		found = append(found, describe(o.Key, o.Intent, o.Found, o.Fields, o.Deleted, o.Foreign))
 	}
 	found = append(found, r.bout.open...)
+	seen := len(found)
 	for _, key := range r.report.Unseen {
 		for i := range old {
-			if old[i].Object == key.String() && !slices.ContainsFunc(found, func(f v1alpha1.DriftFinding) bool { return f.Object == old[i].Object }) {
+			if old[i].Object == key.String() && !slices.ContainsFunc(found[:seen], func(f v1alpha1.DriftFinding) bool { return f.Object == old[i].Object && f.Foreign == old[i].Foreign }) {
 				found = append(found, old[i])
 			}
 		}
@@ -115,7 +116,7 @@ func driftedCondition(set conditions, open []v1alpha1.DriftFinding, r *result) {
 	if slices.ContainsFunc(open, func(f v1alpha1.DriftFinding) bool { return !f.Foreign }) {
 		reason = v1alpha1.ReasonDriftReported
 	}
-	if fight := r.bout.failure(); fight != nil {
+	if fight := r.bout.failure(); fight != nil && len(r.bout.open) > 0 {
 		reason, message = fight.Reason, fight.Message
 	}
 	if len(open) > 0 && r.observation == nil && meta.IsStatusConditionTrue(set.status.Conditions, v1alpha1.ConditionDrifted) {

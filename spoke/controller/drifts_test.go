@@ -92,7 +92,15 @@ func TestDriftOfAChildThatWasNotLookedAtStays(t *testing.T) {
 	if !meta.IsStatusConditionTrue(unseen.Conditions, v1alpha1.ConditionDrifted) {
 		t.Error("the condition says that nothing drifted")
 	}
+	// A child may have two findings: what differs, and what others added.
+	added := open
+	added.Foreign, added.Intent = true, nil
+	mc.Status = summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Open: []apply.Open{added, open}}})
+	if both := summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Unseen: []apply.Key{open.Key}}}); len(both.OpenDrifts) != 2 {
+		t.Errorf("open: %+v, want both", both.OpenDrifts)
+	}
 	// What was looked at again after all counts once.
+	mc.Status = summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Open: []apply.Open{open}}})
 	again := summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Open: []apply.Open{open}, Unseen: []apply.Key{open.Key}}})
 	if len(again.OpenDrifts) != 1 {
 		t.Errorf("open: %+v", again.OpenDrifts)

@@ -46,6 +46,7 @@ func TestEventsAreForTransitionsThatSomebodyShouldKnow(t *testing.T) {
 		{"trouble of which only the cause ended", blocked, starting, nil},
 		{"drift that is reported", ready, drifted, []string{"Warning DriftReported Service/a: spec.ports changed by kubectl-edit"}},
 		{"more drift", drifted, foreign, []string{"Warning ForeignFields StatefulSet/a: x added by unknown"}},
+		{"a recreation, said once", ready, is(v1alpha1.MemberProgressing, v1alpha1.ClassTransient, v1alpha1.ReasonRecreating), []string{"Normal Recreating message"}},
 		{"drift that is gone", foreign, ready, nil},
 		{"a fight is said once", ready, fight, []string{"Warning DriftFight message: hint"}},
 	} {

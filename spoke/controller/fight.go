@@ -45,6 +45,8 @@ type fight struct {
 	count int
 	pause time.Duration
 	due   time.Time
+	// right is whether it was as it shall be when it was looked at last.
+	right bool
 }
 
 // flip is one repair of what a manager had done.
@@ -157,11 +159,12 @@ func (f *fights) settle(cache types.NamespacedName, report *apply.Report, now ti
 		if slices.Contains(report.Unseen, object) {
 			// Nothing is known of it. Whatever failed says when to look again.
 			if of.slow() {
-				going.add(of, now.Before(of.due))
+				going.add(of, !of.right)
 			}
 			continue
 		}
 		right := !slices.Contains(report.Fought, object)
+		of.right = right
 		if open[object] || of.over(right, now) {
 			// It is left as it is by policy, or quiet.
 			delete(f.of[cache], object)

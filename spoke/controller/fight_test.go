@@ -145,6 +145,14 @@ func TestTheFightBreakerHoldsAndLetsGo(t *testing.T) {
 	if next := f.settle(fought, held, now); next.tries != said.tries+1 || len(next.open) != 1 {
 		t.Errorf("when it was changed back once more: try %d, open %v", next.tries, next.open)
 	}
+	// A repair that failed puts nothing right.
+	if b := f.settle(fought, &apply.Report{Fought: []apply.Key{foughtIs}}, now); len(b.open) != 1 {
+		t.Errorf("changed back: open %v", b.open)
+	}
+	if b := f.settle(fought, &apply.Report{Unseen: []apply.Key{foughtIs}}, now.Add(fightWindow)); b.failure() == nil || len(b.open) != 1 {
+		t.Errorf("after a repair that failed: %v, open %v", b.failure(), b.open)
+	}
+	f.settle(fought, &apply.Report{}, now)
 	// What was not looked at is not right, however long ago it was put right.
 	if b := f.settle(fought, &apply.Report{Unseen: []apply.Key{foughtIs}}, now.Add(2*fightWindow)); b.failure() == nil || b.wait != 0 {
 		t.Errorf("not looked at: %v, look again in %s", b.failure(), b.wait)

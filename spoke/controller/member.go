@@ -199,6 +199,7 @@ func (m *member) connect(ctx context.Context, cl cluster.Cluster, scalers bool) 
 	m.connection.Lock()
 	defer m.connection.Unlock()
 	if ctx.Err() == nil {
+		m.recent.Connected()
 		m.engaged = &engagement{context: ctx, cluster: cl, scalers: scalers}
 	}
 }

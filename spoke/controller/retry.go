@@ -213,7 +213,8 @@ type savedOutcome struct {
 }
 
 func (s *savedOutcome) tells(generation int64, f *outcome.Failure) bool {
-	return s.generation == generation && s.Class == f.Class && s.Reason == f.Reason && s.Attempt > 0
+	// A member that does not answer keeps the generation that was seen last.
+	return (s.generation == generation || f.Class == v1alpha1.ClassUnreachable) && s.Class == f.Class && s.Reason == f.Reason && s.Attempt > 0
 }
 
 // retryPlan is the soonest pace of several failures, and the longest wait that a

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"fmt"
+	"io"
 	"testing"
 	"time"
 
@@ -140,6 +142,24 @@ func TestAFirstTryThatMayPassIsNotTold(t *testing.T) {
 	failed.try.passing = false
 	if status := summarize(&snapshot{now: noon, cache: mc}, failed); status.State != v1alpha1.MemberProgressing || status.Reason != v1alpha1.ReasonMemberError {
 		t.Errorf("a failure that lasts is told as %s (%s)", status.State, status.Reason)
+	}
+}
+
+// A request that times out while the member still counts as connected has seen
+// nothing.
+func TestAMemberThatDoesNotAnswerIsNotSeen(t *testing.T) {
+	got := summarize(&snapshot{now: noon, cache: wasReady()}, &result{failure: failure(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable), try: attempt{count: patience}})
+	if got.State != v1alpha1.MemberUnreachable || !got.ObservedAt.Equal(&earlier) || got.ObservedGeneration != 2 {
+		t.Errorf("%s, observed at %s, generation %d; want %s, %s, 2", got.State, got.ObservedAt, got.ObservedGeneration, v1alpha1.MemberUnreachable, earlier)
+	}
+}
+
+func TestTheHubsTroubleIsTriedAgainMoreSlowlyEachTimeAndALagIsNot(t *testing.T) {
+	if r := unconfirmed(errBehind); !r.unknown || r.trouble != nil || r.look <= 0 || r.look > 2*firstReport {
+		t.Errorf("a lag: %+v", r)
+	}
+	if r := unconfirmed(fmt.Errorf("look: %w", io.ErrUnexpectedEOF)); !r.unknown || r.trouble == nil || r.look != 0 {
+		t.Errorf("trouble: %+v, want an error, which the queue counts", r)
 	}
 }
 

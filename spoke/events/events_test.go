@@ -13,13 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-type notebook struct{ lines, notes []string }
+type notebook struct{ lines, notes, parts []string }
 
 func (n *notebook) Eventf(regarding, _ runtime.Object, kind, reason, action, note string, args ...any) {
 	about, _ := regarding.(*corev1.ObjectReference)
 	text := fmt.Sprintf(note, args...)
 	n.lines = append(n.lines, strings.Join([]string{about.Name, kind, reason, action}, " "))
 	n.notes = append(n.notes, text)
+	n.parts = append(n.parts, about.FieldPath)
 }
 
 var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
@@ -36,6 +37,19 @@ func TestAnEventIsRecordedAsItIs(t *testing.T) {
 	}
 	if n.notes[0] != "100% forbidden" {
 		t.Errorf("a percent sign was taken for a verb: %q", n.notes[0])
+	}
+}
+
+// client-go takes events that are about the same part of the same object, for the
+// same reason, for one series, and shows the first note of it.
+func TestEventsOfAnotherNoteAreNoSeries(t *testing.T) {
+	n := &notebook{}
+	s := NewSink(n)
+	for _, note := range []string{"image changed", "replicas changed", "image changed"} {
+		s.Record(noon, about("a"), Event{Reason: "DriftReported", Note: note})
+	}
+	if n.parts[0] == n.parts[1] || n.parts[0] != n.parts[2] {
+		t.Errorf("they are about %q", n.parts)
 	}
 }
 

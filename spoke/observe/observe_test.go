@@ -38,6 +38,18 @@ func unschedulable(name string) corev1.Pod {
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available"}}}}
 }
 
+func TestAPodWithoutAVolumeIsNotHelpedByNodes(t *testing.T) {
+	pod := unschedulable("s-0")
+	pod.Namespace = "shop"
+	if hint := Trouble(&pod).Hint; !strings.Contains(hint, "add nodes") {
+		t.Errorf("no node: %q", hint)
+	}
+	pod.Status.Conditions[0].Message = "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims"
+	if hint := Trouble(&pod).Hint; !strings.Contains(hint, "kubectl get pvc,storageclass -n shop") || strings.Contains(hint, "add nodes") {
+		t.Errorf("no volume: %q", hint)
+	}
+}
+
 func TestTheStateOfACacheIsReadOutOfItsStatefulSetAndPods(t *testing.T) {
 	stale := statefulSet(3, counts(3, 3, 3, 3))
 	stale.Generation = 3

@@ -70,18 +70,19 @@ func serve(m *testing.M) int {
 	// An interrupted run must not leave API servers behind.
 	interrupted, ignore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer ignore()
+	out = newReport(seed, full)
+	started := make(chan struct{})
 	over := context.AfterFunc(interrupted, func() {
-		if lab != nil {
-			_ = lab.stop()
-		}
+		<-started
+		_ = lab.stop()
 		_ = out.write(file)
 		os.Exit(130)
 	})
 	// Before the signals are let go, which ends that context too.
 	defer over()
-	out = newReport(seed, full)
 	var err error
 	lab, err = startFleet(ctx)
+	close(started)
 	defer func() {
 		if err := lab.stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,9 @@ type Point struct {
 	Place
 	N int
 }
+
+// byChance is how k8s.io/apimachinery makes names by chance.
+var byChance = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
 
 // String is what a case names a point by; Parse reads it.
 func (p Point) String() string {
@@ -113,6 +117,8 @@ func Request(server string, r *http.Request) (namespace string, p Place, ok bool
 	}
 	if query.Get("dryRun") != "" {
 		p.Verb = "dry-" + p.Verb
+		// The successor of a child that is recreated is checked under a name by chance.
+		p.Name = byChance.ReplaceAllString(p.Name, "-(any)")
 	}
 	return namespace, p, true
 }

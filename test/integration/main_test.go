@@ -62,10 +62,13 @@ func run(m *testing.M) (code int, err error) {
 	return code, lab.stopManager()
 }
 
-func (f *fleet) startManager() (err error) {
-	f.manager, err = harness.StartManager(f.Hub.Config, func(o *manager.Options) {
+func (f *fleet) startManager() error {
+	m, err := harness.StartManager(f.Hub.Config, func(o *manager.Options) {
 		o.Transport = func(_ string, next http.RoundTripper) http.RoundTripper { return interceptor{next} }
 	})
+	if err == nil {
+		f.manager = m
+	}
 	return err
 }
 
