@@ -190,6 +190,43 @@ func TestARepairThatFailedHasPutNothingRight(t *testing.T) {
 	}
 }
 
+// The cache may show a child of the predecessor, which was deleted a moment ago.
+func TestWhatIsInTheWayIsLookedAtBeforeItIsTold(t *testing.T) {
+	all := desired(t)
+	live := liveOf(t, all)
+	stranger := live[budgetKey].(*unstructured.Unstructured).DeepCopy()
+	stranger.SetUID("foreign")
+	stranger.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: "another/member-1"})
+	for name, c := range map[string]struct {
+		holds  map[Key]*unstructured.Unstructured
+		begun  bool
+		reason string
+	}{
+		"it is gone, a new cache":            {map[Key]*unstructured.Unstructured{}, false, ""},
+		"it is gone, a cache that is there":  {map[Key]*unstructured.Unstructured{}, true, ""},
+		"it is there, a new cache":           {map[Key]*unstructured.Unstructured{budgetKey: stranger}, false, v1alpha1.ReasonObjectOfAnother},
+		"it is there, a cache that is there": {map[Key]*unstructured.Unstructured{budgetKey: stranger}, true, v1alpha1.ReasonObjectOfAnother},
+	} {
+		before, shown := owner, Live{}
+		if c.begun {
+			shown = maps.Clone(live)
+			before.Inventory = slices.DeleteFunc(inventoryOf(live), func(e v1alpha1.InventoryEntry) bool { return e.Kind == budgetKey.Kind.Kind })
+		}
+		shown[budgetKey] = stranger
+		m := &member{holds: c.holds}
+		applier := applierTo(m, before)
+		report := applier.Apply(t.Context(), Decide(all, shown, before, applier.Recent))
+		reason := ""
+		if worst := report.Worst(); worst != nil {
+			reason = worst.Reason
+		}
+		applied := slices.Contains(m.applied, "PodDisruptionBudget/sessions")
+		if reason != c.reason || applied != (c.reason == "") {
+			t.Errorf("%s: reason %q, want %q; applied %v", name, reason, c.reason, m.applied)
+		}
+	}
+}
+
 func TestUnderReportADeletedChildStaysDeletedAndIsNotForgotten(t *testing.T) {
 	all := desired(t)
 	live := liveOf(t, all)

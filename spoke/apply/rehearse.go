@@ -13,11 +13,12 @@ import (
 // confirm looks up whatever the cache calls absent: it may be behind, or not show
 // a child because somebody removed its label. Only then is anything written, and
 // never a child that could not be looked up: an object of somebody else may be
-// there, and an apply without force joins it where no field conflicts.
+// there, and an apply without force joins it where no field conflicts. And it looks up
+// what the cache says is in the way, before that is told.
 func (a *Applier) confirm(ctx context.Context, plan *Plan, report *Report) (stop bool) {
 	for i := range plan.Steps {
 		step := &plan.Steps[i]
-		if step.Verb != Create && step.Verb != TakeOver {
+		if step.Verb != Create && step.Verb != TakeOver && step.Verb != Refuse {
 			continue
 		}
 		if failure := a.lookAt(ctx, step); failure != nil {
@@ -27,8 +28,8 @@ func (a *Applier) confirm(ctx context.Context, plan *Plan, report *Report) (stop
 	return false
 }
 
-// lookAt decides anew about a step that creates or takes over, by what stands
-// there. Where that cannot be found out the step waits; where the member does not
+// lookAt decides anew about a step that creates, takes over or is refused, by what
+// stands there. Where that cannot be found out the step waits; where the member does not
 // answer, the failure is returned.
 func (a *Applier) lookAt(ctx context.Context, step *Step) *outcome.Failure {
 	found, err := a.lookUp(ctx, step.Key())
@@ -39,9 +40,11 @@ func (a *Applier) lookAt(ctx context.Context, step *Step) *outcome.Failure {
 			return failure
 		}
 		step.Verb, step.Problem = Wait, failure
-	case found == nil && step.Verb == TakeOver:
+	case found == nil && (step.Verb == TakeOver || step.Verb == Refuse):
 		a.Recent.absent(step.Key(), a.Namespace)
-		*step = decide(step.wish, nil, a.Owner, a.Recent)
+		if *step = decide(step.wish, nil, a.Owner, a.Recent); step.Deleted && a.Owner.Drift.Report {
+			step.Verb = Leave
+		}
 	case found == nil && step.Deleted && a.Owner.Drift.Report:
 		a.Recent.absent(step.Key(), a.Namespace)
 		step.Verb = Leave
@@ -71,12 +74,19 @@ func (p *Plan) begun(owner Owner) bool {
 
 // rehearse has the member check every child of a cache that it does not hold yet,
 // without writing one: what it would refuse for the last child must not leave the
-// first ones behind. What is known to be in the way is enough to say so, and costs
-// no request.
+// first ones behind. What is in the way is enough to say so.
 func (a *Applier) rehearse(ctx context.Context, plan *Plan, report *Report) {
 	for i := range plan.Steps {
-		if problem := plan.Steps[i].Problem; problem != nil {
-			report.fail(problem)
+		step := &plan.Steps[i]
+		if step.Verb == Refuse {
+			// A cache may show what is gone, such as a child of the predecessor.
+			if failure := a.lookAt(ctx, step); failure != nil {
+				report.fail(failure)
+				return
+			}
+		}
+		if step.Problem != nil {
+			report.fail(step.Problem)
 		}
 	}
 	if len(report.Failures) > 0 {

@@ -15,10 +15,10 @@ import (
 
 // bounds are the writes that a run may need beyond the clean one that needed most. A
 // write is a request that an API server carried out and that changes an object.
-// A failure that is told of and then over costs a report and an event each time, of
-// the MemberCache and of the CacheCluster; a watch or a restart has nothing to tell of.
+// A 403 is told at once, and so is its end: each is a report and an event, of the
+// MemberCache and of the CacheCluster. Everything else passes before it is told.
 var bounds = map[Fault]int{
-	Refused: 10, Reset: 10, Timeout: 10, Lost: 10, Conflict: 10, TooMany: 10, Internal: 10, Unavailable: 10, Forbidden: 10,
+	Refused: 4, Reset: 4, Timeout: 4, Lost: 4, Conflict: 4, TooMany: 4, Internal: 4, Unavailable: 4, Forbidden: 8,
 	KillBefore: 4, KillAfter: 4, Closed: 4, Delayed: 4, Duplicated: 4, Missed: 4, Stale: 4,
 }
 
