@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ type member struct {
 	client.Client
 	holds   map[Key]*unstructured.Unstructured
 	silent  map[Key]bool
+	mu      sync.Mutex
 	applied []string
 	// checked are the names in what was sent.
 	checked []string
@@ -55,6 +57,8 @@ func (m *member) Get(_ context.Context, at client.ObjectKey, object client.Objec
 func (m *member) Scheme() *runtime.Scheme { return clientgoscheme.Scheme }
 
 func (m *member) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	var sent metav1.PartialObjectMetadata
 	if body, err := patch.Data(object); err == nil && json.Unmarshal(body, &sent) == nil {
 		m.checked = append(m.checked, sent.Name)
