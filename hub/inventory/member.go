@@ -164,7 +164,7 @@ func (m *member) rotated(aware multicluster.Aware, d dialed) {
 	case m.live == nil && d.err == nil && bytes.Equal(d.credential, m.credential):
 		// The member was lost and the credential taken meanwhile.
 	case m.live == nil && d.err != nil:
-		m.wanted = nil
+		// The member was lost: the next tick goes on with what is wanted.
 		return
 	case !bytes.Equal(d.credential, m.wanted):
 		if d.next != nil {

@@ -96,6 +96,23 @@ func TestTheConnectionInUseIsProbedWhileANewCredentialIsTried(t *testing.T) {
 	})
 }
 
+// The old credential of a member that was lost may be over: the newest is not forgotten
+// because it was tried while nothing answered.
+func TestACredentialThatFailedWhileTheMemberWasLostIsTheNextToBeTried(t *testing.T) {
+	m := newMember(t.Context(), newRig(t).inventory, "a")
+	m.credential, m.wanted = []byte("old"), []byte("newest")
+	for _, tried := range []string{"new", "newest"} {
+		m.rotated(nil, dialed{credential: []byte(tried), err: errNoCredential})
+		if string(m.wanted) != "newest" {
+			t.Errorf("after %q failed, %q is wanted", tried, m.wanted)
+		}
+	}
+	m.tick(nil)
+	if string(m.credential) != "newest" {
+		t.Errorf("the member is tried with %q", m.credential)
+	}
+}
+
 func TestOneRefusalOfAnAuthorizerThatHadAMomentsTroubleCostsNothing(t *testing.T) {
 	r, server := newRig(t, func(o *Options) { o.Kinds = []client.Object{&corev1.Pod{}} }), startServerWithPods(t)
 	r.join("a", server.kubeconfig("good"))

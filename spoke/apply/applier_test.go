@@ -181,13 +181,20 @@ func TestTheSuccessorOfAChildIsCheckedUnderANameByChance(t *testing.T) {
 	}
 }
 
-func TestARepairThatFailedHasPutNothingRight(t *testing.T) {
-	all := desired(t)
-	live := liveOf(t, all)
-	before := owner
+// budgetGone is a cache that is there but for its PodDisruptionBudget, which somebody
+// deleted.
+func budgetGone(t *testing.T) (all []Desired, live, without Live, before Owner) {
+	t.Helper()
+	all = desired(t)
+	live, before = liveOf(t, all), owner
 	before.Inventory = inventoryOf(live)
-	without := maps.Clone(live)
+	without = maps.Clone(live)
 	delete(without, budgetKey)
+	return all, live, without, before
+}
+
+func TestARepairThatFailedHasPutNothingRight(t *testing.T) {
+	all, _, without, before := budgetGone(t)
 	applier := applierTo(&member{holds: map[Key]*unstructured.Unstructured{}, mute: true}, before)
 	if report := applier.Apply(t.Context(), Decide(all, without, before, applier.Recent)); !slices.Contains(report.Unseen, budgetKey) {
 		t.Errorf("not seen: %v, want the budget among them", report.Unseen)
@@ -256,12 +263,7 @@ func TestUnderReportADeletedChildStaysDeletedAndIsNotForgotten(t *testing.T) {
 // The member made the child anew and its answer was lost: afterwards nothing is to be
 // seen of the deletion, which is reported all the same, once.
 func TestARepairWhoseAnswerWasLostIsReportedWhenItTurnsOutToHaveBeenMade(t *testing.T) {
-	all := desired(t)
-	live := liveOf(t, all)
-	before := owner
-	before.Inventory = inventoryOf(live)
-	without := maps.Clone(live)
-	delete(without, budgetKey)
+	all, live, without, before := budgetGone(t)
 	m := &member{holds: map[Key]*unstructured.Unstructured{}, mute: true}
 	applier := applierTo(m, before)
 	clock := time.Now()
