@@ -99,10 +99,7 @@ func (r *Report) Worst() *outcome.Failure {
 func (a *Applier) Apply(ctx context.Context, plan Plan) Report {
 	var report Report
 	if !plan.begun(a.Owner) {
-		if a.rehearse(ctx, &plan, &report); len(report.Failures) > 0 {
-			return report
-		}
-		a.together(ctx, plan.Steps, &report)
+		a.begin(ctx, &plan, &report)
 	} else if stop := a.confirm(ctx, &plan, &report); stop {
 		report.notSeen(plan.Steps)
 		report.keepInventory(a.Owner.Inventory)
@@ -137,15 +134,27 @@ func (a *Applier) inTurn(ctx context.Context, steps []Step, report *Report) (sto
 	return false
 }
 
-// together carries out the first steps of a cache at the same time: none depends on
-// another, and to a member far away each would cost a round trip.
-func (a *Applier) together(ctx context.Context, steps []Step, report *Report) {
-	parts := make([]Report, len(steps))
-	var all sync.WaitGroup
-	for i := range steps {
-		all.Go(func() { a.step(ctx, &steps[i], &parts[i]) })
+// begin carries out the first steps of a cache: the StatefulSet's, the most costly of
+// them, is its own rehearsal. The others follow all at once: none depends on another,
+// and to a member far away each would cost a round trip.
+func (a *Applier) begin(ctx context.Context, plan *Plan, report *Report) {
+	first := plan.first()
+	if a.rehearse(ctx, plan, first, report); len(report.Failures) > 0 {
+		return
 	}
-	all.Wait()
+	parts := make([]Report, len(plan.Steps))
+	if first >= 0 {
+		a.step(ctx, &plan.Steps[first], &parts[first])
+	}
+	if first < 0 || len(parts[first].Failures) == 0 {
+		var all sync.WaitGroup
+		for i := range plan.Steps {
+			if i != first {
+				all.Go(func() { a.step(ctx, &plan.Steps[i], &parts[i]) })
+			}
+		}
+		all.Wait()
+	}
 	for i := range parts {
 		report.Changes = append(report.Changes, parts[i].Changes...)
 		report.Inventory = append(report.Inventory, parts[i].Inventory...)

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net"
 	"net/http"
@@ -23,22 +24,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 // member holds objects, and fails to say whether it holds some others. What is
 // applied it takes as it is: ownership and conflict are for the integration tests.
 type member struct {
 	client.Client
-	holds   map[Key]*unstructured.Unstructured
-	silent  map[Key]bool
-	mu      sync.Mutex
-	applied []string
+	holds  map[Key]*unstructured.Unstructured
+	silent map[Key]bool
+	mu     sync.Mutex
+	// applied, and rehearsed as a dry run, in order.
+	applied, rehearsed []string
 	// checked are the names in what was sent.
 	checked []string
 	// mute: answers to what is applied are lost.
 	mute bool
 	// busy: whatever is applied is answered with 429, and to come again later.
 	busy bool
+	// refuses answers what is applied to these with 403.
+	refuses map[Key]bool
 }
 
 func (m *member) Get(_ context.Context, at client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -56,14 +61,23 @@ func (m *member) Get(_ context.Context, at client.ObjectKey, object client.Objec
 
 func (m *member) Scheme() *runtime.Scheme { return clientgoscheme.Scheme }
 
-func (m *member) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+func (m *member) Patch(_ context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var sent metav1.PartialObjectMetadata
 	if body, err := patch.Data(object); err == nil && json.Unmarshal(body, &sent) == nil {
 		m.checked = append(m.checked, sent.Name)
 	}
-	m.applied = append(m.applied, object.GetObjectKind().GroupVersionKind().Kind+"/"+object.GetName())
+	key := Key{Kind: object.GetObjectKind().GroupVersionKind(), Name: object.GetName()}
+	switch {
+	case slices.Contains(options, client.PatchOption(client.DryRunAll)):
+		m.rehearsed = append(m.rehearsed, key.String())
+	default:
+		m.applied = append(m.applied, key.String())
+	}
+	if m.refuses[key] {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: key.Kind.Kind}, key.Name, errors.New("exceeded quota: few"))
+	}
 	if m.busy {
 		return apierrors.NewTooManyRequests("slow down", 7)
 	}
@@ -283,5 +297,56 @@ func TestARepairWhoseAnswerWasLostIsReportedWhenItTurnsOutToHaveBeenMade(t *test
 	}
 	if len(m.applied) != 1 {
 		t.Errorf("applied %v", m.applied)
+	}
+}
+
+// Whichever child a member refuses, it must not be left with the others.
+func TestAMemberThatRefusesOneChildOfANewCacheGetsNone(t *testing.T) {
+	all := desired(t)
+	for i := range all {
+		refused := all[i].Key()
+		m := &member{holds: map[Key]*unstructured.Unstructured{}, refuses: map[Key]bool{refused: true}}
+		applier := applierTo(m, owner)
+		report := applier.Apply(t.Context(), Decide(all, Live{}, owner, applier.Recent))
+		if len(m.applied) > 0 && !slices.Equal(m.applied, []string{refused.String()}) {
+			t.Errorf("%s is refused, and applied was %v", refused, m.applied)
+		}
+		if len(report.Inventory) > 0 || len(report.Failures) != 1 {
+			t.Errorf("%s is refused: inventory %v, failures %v", refused, report.Inventory, report.Failures)
+		}
+	}
+}
+
+func TestANewCacheBeginsWithItsStatefulSetOnceTheOthersWereRehearsed(t *testing.T) {
+	all := desired(t)
+	m := &member{holds: map[Key]*unstructured.Unstructured{}}
+	applier := applierTo(m, owner)
+	report := applier.Apply(t.Context(), Decide(all, Live{}, owner, applier.Recent))
+
+	var wished, others, noted []string
+	for i := range all {
+		key := all[i].Key()
+		wished = append(wished, key.String())
+		if key.Kind != render.StatefulSetKind {
+			others = append(others, key.String())
+		}
+	}
+	for _, e := range report.Inventory {
+		noted = append(noted, e.Kind+"/"+e.Name)
+	}
+	slices.Sort(m.rehearsed)
+	if diff := cmp.Diff(slices.Sorted(slices.Values(others)), m.rehearsed); diff != "" {
+		t.Errorf("rehearsed (-want +got):\n%s", diff)
+	}
+	if len(m.applied) == 0 || !strings.HasPrefix(m.applied[0], "StatefulSet/") {
+		t.Errorf("applied %v, want the StatefulSet first", m.applied)
+	}
+	slices.Sort(m.applied)
+	if diff := cmp.Diff(slices.Sorted(slices.Values(wished)), m.applied); diff != "" {
+		t.Errorf("applied (-want +got):\n%s", diff)
+	}
+	// In another order, the next look would write the status again.
+	if diff := cmp.Diff(wished, noted); diff != "" {
+		t.Errorf("inventory (-want +got):\n%s", diff)
 	}
 }

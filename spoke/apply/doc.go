@@ -7,12 +7,12 @@
 //     (it drifted, and only that is reported), recreate, take over, wait (it is being
 //     deleted) or refuse (it belongs to somebody else). Children
 //     that are not wanted any more are to be pruned.
-//  2. Apply carries a plan out with server-side apply, child after child; those of a
-//     cache that is new to the member all at once. One child's failure does not stop
-//     the next, unless the member does not answer or asks for time. Applying again
-//     what is there makes no write.
-//     A member that holds nothing of a cache yet takes all of it or nothing: first
-//     every child is looked up and applied as a dry run.
+//  2. Apply carries a plan out with server-side apply, child after child. One child's
+//     failure does not stop the next, unless the member does not answer or asks for
+//     time. Applying again what is there makes no write.
+//     A member that holds nothing of a cache yet takes all of it or nothing: the
+//     children are applied as a dry run, but for the StatefulSet, which is then
+//     applied in earnest, and after it the others, all at once.
 //  3. What cannot change in place keeps its live value, and the rest is applied.
 //     With consent, the child is recreated, see Applier.recreate.
 //  4. What was there before is taken over as the policy says, and never what carries

@@ -2,12 +2,14 @@ package apply
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
+	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 // confirm looks up whatever the cache calls absent: it may be behind, or not show
@@ -72,10 +74,17 @@ func (p *Plan) begun(owner Owner) bool {
 	return len(owner.Inventory) > 0
 }
 
+// first is the step that is carried out before the others of a cache that the member
+// does not hold yet, or -1.
+func (p *Plan) first() int {
+	return slices.IndexFunc(p.Steps, func(s Step) bool { return s.Key().Kind == render.StatefulSetKind })
+}
+
 // rehearse has the member check every child of a cache that it does not hold yet,
 // without writing one: what it would refuse for the last child must not leave the
-// first ones behind. What is in the way is enough to say so.
-func (a *Applier) rehearse(ctx context.Context, plan *Plan, report *Report) {
+// first ones behind. The one that is carried out first need only be looked up. What is
+// in the way is enough to say so.
+func (a *Applier) rehearse(ctx context.Context, plan *Plan, first int, report *Report) {
 	for i := range plan.Steps {
 		step := &plan.Steps[i]
 		if step.Verb == Refuse {
@@ -95,7 +104,7 @@ func (a *Applier) rehearse(ctx context.Context, plan *Plan, report *Report) {
 	met := make([]*outcome.Failure, len(plan.Steps))
 	var all sync.WaitGroup
 	for i := range plan.Steps {
-		all.Go(func() { met[i] = a.try(ctx, &plan.Steps[i]) })
+		all.Go(func() { met[i] = a.try(ctx, &plan.Steps[i], i == first) })
 	}
 	all.Wait()
 	for _, failure := range met {
@@ -106,10 +115,11 @@ func (a *Applier) rehearse(ctx context.Context, plan *Plan, report *Report) {
 }
 
 // try has the member check one child without writing it. What it answers tells
-// whether anything stands there, so that only then it is looked up.
-func (a *Applier) try(ctx context.Context, step *Step) *outcome.Failure {
+// whether anything stands there, so that only then, or if it is the first, it is looked
+// up.
+func (a *Applier) try(ctx context.Context, step *Step, first bool) *outcome.Failure {
 	var refused *outcome.Failure
-	if step.Verb == Create {
+	if step.Verb == Create && !first {
 		answer, err := a.write(ctx, step, client.DryRunAll)
 		if err == nil && answer.GetResourceVersion() == "" {
 			return nil
