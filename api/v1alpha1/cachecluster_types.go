@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -316,8 +318,8 @@ type DriftFinding struct {
 	// +optional
 	Foreign bool `json:"foreign,omitempty"`
 
-	// Manager is the field manager that made the change, such as kubectl-edit;
-	// "unknown" where the API server keeps no trace of it (a removed field, a
+	// Manager is the field manager that made the change, the last one where there were
+	// several, such as kubectl-edit; "unknown" where the API server keeps no trace of it (a removed field, a
 	// deleted object).
 	// +optional
 	Manager string `json:"manager,omitempty"`
@@ -345,6 +347,32 @@ type FieldChange struct {
 	// where the field was gone.
 	// +optional
 	Is string `json:"is,omitempty"`
+
+	// Manager is who changed this field, where that is another one than the manager of
+	// the finding.
+	// +optional
+	Manager string `json:"manager,omitempty"`
+}
+
+// ManagerOf gives who changed one of the fields.
+func (f *DriftFinding) ManagerOf(field string) string {
+	for i := range f.Changes {
+		if c := &f.Changes[i]; c.Path == field && c.Manager != "" {
+			return c.Manager
+		}
+	}
+	return f.Manager
+}
+
+// Managers are all who made the changes, that of the finding first.
+func (f *DriftFinding) Managers() []string {
+	all := []string{f.Manager}
+	for i := range f.Changes {
+		if who := f.Changes[i].Manager; who != "" && !slices.Contains(all, who) {
+			all = append(all, who)
+		}
+	}
+	return all
 }
 
 // Drift is a change of a child that somebody else made and that was put right.

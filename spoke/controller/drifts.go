@@ -135,12 +135,13 @@ func sentence(open []v1alpha1.DriftFinding) string {
 			break
 		}
 		f := &open[i]
-		what := strings.Join(f.Fields, ", ") + " changed by " + f.Manager
+		by := strings.Join(f.Managers(), " and ")
+		what := strings.Join(f.Fields, ", ") + " changed by " + by
 		switch {
 		case f.Deleted:
 			what = "was deleted"
 		case f.Foreign:
-			what = strings.Join(f.Fields, ", ") + " added by " + f.Manager
+			what = strings.Join(f.Fields, ", ") + " added by " + by
 		}
 		parts = append(parts, f.Object+": "+what)
 	}

@@ -36,9 +36,12 @@ type fights struct {
 
 // fight is what happened to one object lately.
 type fight struct {
-	// flips are the last repairs, at most fightFlips, the latest last.
-	flips []flip
-	// finding is what the last repair was about.
+	// flips are when repairs undid the same, at most the last fightFlips of each, the
+	// latest last.
+	flips map[flip][]time.Time
+	// last is when the object was put right last, and finding what is told: what was put
+	// right then, or what made it a fight.
+	last    time.Time
 	finding v1alpha1.DriftFinding
 	// The rest is of an object that is put right slowly: how often that was done, the
 	// pause and when it ends.
@@ -49,21 +52,23 @@ type fight struct {
 	right bool
 }
 
-// flip is one repair of what a manager had done.
-type flip struct {
-	at      time.Time
-	manager string
-	fields  []string
-}
+// flip is what one manager did to one field, or to the whole object, which has no name.
+type flip struct{ manager, field string }
 
 // slow says that the object is put right slowly.
 func (f *fight) slow() bool { return f.count > 0 }
 
 // repaired notes a repair.
 func (f *fight) repaired(finding v1alpha1.DriftFinding, now time.Time) {
-	f.flips = append(f.flips, flip{at: now, manager: finding.Manager, fields: fieldsIn(&finding)})
-	f.flips = f.flips[max(0, len(f.flips)-fightFlips):]
-	f.finding = finding
+	if f.flips == nil {
+		f.flips = map[flip][]time.Time{}
+	}
+	maps.DeleteFunc(f.flips, func(_ flip, at []time.Time) bool { return now.Sub(at[len(at)-1]) > fightWindow })
+	for _, flip := range flipsIn(&finding) {
+		at := append(f.flips[flip], now)
+		f.flips[flip] = at[max(0, len(at)-fightFlips):]
+	}
+	f.last, f.finding = now, finding
 	if f.slow() {
 		f.count++
 		f.pause = min(2*f.pause, fightPauseMax)
@@ -73,49 +78,53 @@ func (f *fight) repaired(finding v1alpha1.DriftFinding, now time.Time) {
 
 // holds says whether a new drift is to wait. It may be the one that makes a fight.
 func (f *fight) holds(drifted func() v1alpha1.DriftFinding, now time.Time) bool {
-	if !f.slow() && f.armed(now) && f.goesOn(drifted()) {
-		f.count, f.pause = fightFlips, fightPause
-		f.due = f.last().Add(f.pause)
+	if !f.slow() && f.armed(now) {
+		if finding := drifted(); slices.ContainsFunc(flipsIn(&finding), func(once flip) bool { return f.often(once, now) }) {
+			f.count, f.pause, f.finding = fightFlips, fightPause, finding
+			f.due = f.last.Add(f.pause)
+		}
 	}
 	return f.slow() && now.Before(f.due)
 }
 
-// armed says that there were enough flips for a fight lately.
+// armed says that something was put right often enough for a fight lately.
 func (f *fight) armed(now time.Time) bool {
-	return len(f.flips) == fightFlips && now.Sub(f.flips[0].at) <= fightWindow
+	for once := range f.flips {
+		if f.often(once, now) {
+			return true
+		}
+	}
+	return false
 }
 
-// goesOn says whether what drifted now is what one manager changed each time before.
-func (f *fight) goesOn(drifted v1alpha1.DriftFinding) bool {
-	return slices.ContainsFunc(fieldsIn(&drifted), func(field string) bool {
-		return !slices.ContainsFunc(f.flips, func(other flip) bool {
-			return other.manager != drifted.Manager || !slices.Contains(other.fields, field)
-		})
-	})
+func (f *fight) often(once flip, now time.Time) bool {
+	at := f.flips[once]
+	return len(at) == fightFlips && now.Sub(at[0]) <= fightWindow
 }
-
-// last is when it was put right last.
-func (f *fight) last() time.Time { return f.flips[len(f.flips)-1].at }
 
 // over says that the other side has been quiet for long enough; right is whether the
 // object is as it shall be.
 func (f *fight) over(right bool, now time.Time) bool {
-	return right && (len(f.flips) == 0 || now.Sub(f.last()) >= fightWindow)
+	return right && now.Sub(f.last) >= fightWindow
 }
 
 // wait is how long until something is to be done about it.
 func (f *fight) wait(right bool, now time.Time) time.Duration {
 	if right {
-		return max(time.Millisecond, f.last().Add(fightWindow).Sub(now))
+		return max(time.Millisecond, f.last.Add(fightWindow).Sub(now))
 	}
 	return max(time.Millisecond, f.due.Sub(now))
 }
 
-func fieldsIn(f *v1alpha1.DriftFinding) []string {
+func flipsIn(f *v1alpha1.DriftFinding) []flip {
 	if f.Deleted {
-		return []string{""}
+		return []flip{{manager: f.Manager}}
 	}
-	return f.Fields
+	flips := make([]flip, 0, len(f.Fields))
+	for _, field := range f.Fields {
+		flips = append(flips, flip{manager: f.ManagerOf(field), field: field})
+	}
+	return flips
 }
 
 // hold says whether an object is not to be put right now; drifted is asked what there
@@ -237,9 +246,9 @@ func (b *bout) failure() *outcome.Failure {
 		default:
 			what += " was changed back"
 		}
-		by := " by " + f.Manager
-		if f.Manager == drift.Unknown {
-			by = ", by whom is unknown"
+		by := ", by whom is unknown"
+		if known := slices.DeleteFunc(f.Managers(), func(who string) bool { return who == drift.Unknown }); len(known) > 0 {
+			by = " by " + strings.Join(known, " and ")
 		}
 		parts = append(parts, fmt.Sprintf("%s: %s %d times%s", f.Object, what, b.counts[i], by))
 	}

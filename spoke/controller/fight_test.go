@@ -25,6 +25,10 @@ func TestAFightIsOneManagerThatChangesOneFieldAgainAndAgain(t *testing.T) {
 	const replicas, image = "spec.replicas", "image"
 	kubectl, argo := changedBy("kubectl", replicas), changedBy("argocd", replicas)
 	gone := v1alpha1.DriftFinding{Deleted: true, Manager: drift.Unknown}
+	// The image is changed by somebody else, as often.
+	both := changedBy("kubectl", replicas, image)
+	both.Changes = []v1alpha1.FieldChange{{Path: image, Manager: "updater"}}
+	updater := changedBy("updater", image)
 	for _, c := range []struct {
 		name  string
 		every time.Duration
@@ -36,6 +40,10 @@ func TestAFightIsOneManagerThatChangesOneFieldAgainAndAgain(t *testing.T) {
 		{"five times, within two minutes", 29 * time.Second, []v1alpha1.DriftFinding{kubectl, kubectl, kubectl, kubectl, kubectl}, true},
 		{"five times, over a longer time", 31 * time.Second, []v1alpha1.DriftFinding{kubectl, kubectl, kubectl, kubectl, kubectl}, false},
 		{"five times by two", time.Second, []v1alpha1.DriftFinding{kubectl, argo, kubectl, argo, kubectl}, false},
+		{"five times each by two, one field each", time.Second, []v1alpha1.DriftFinding{kubectl, updater, kubectl, updater, kubectl, updater, kubectl, updater, kubectl}, true},
+		{"four times each by two, one field each", time.Second, []v1alpha1.DriftFinding{kubectl, updater, kubectl, updater, kubectl, updater, kubectl, updater}, false},
+		{"five times by two at once", time.Second, []v1alpha1.DriftFinding{both, updater, updater, updater, updater}, true},
+		{"five times each by two, the same field", time.Second, []v1alpha1.DriftFinding{kubectl, argo, kubectl, argo, kubectl, argo, kubectl, argo, kubectl}, true},
 		{"five times, another field each time", time.Second, []v1alpha1.DriftFinding{changedBy("x", "a"), changedBy("x", "b"), changedBy("x", "c"), changedBy("x", "d"), changedBy("x", "e")}, false},
 		{"five times, with other fields beside", time.Second, []v1alpha1.DriftFinding{kubectl, changedBy("kubectl", image, replicas), kubectl, kubectl, changedBy("kubectl", replicas, "z")}, true},
 		{"deleted five times", time.Second, []v1alpha1.DriftFinding{gone, gone, gone, gone, gone}, true},
@@ -55,8 +63,10 @@ func TestAFightIsOneManagerThatChangesOneFieldAgainAndAgain(t *testing.T) {
 			if held := f.holds(again, last.Add(time.Millisecond)); held != c.slow || f.slow() != c.slow {
 				t.Errorf("once more: held %t, slow %t, want %t", held, f.slow(), c.slow)
 			}
-			if len(f.flips) > fightFlips {
-				t.Errorf("%d flips are remembered", len(f.flips))
+			for once, at := range f.flips {
+				if len(at) > fightFlips {
+					t.Errorf("%d times are remembered of %v", len(at), once)
+				}
 			}
 		})
 	}
@@ -91,7 +101,11 @@ var (
 )
 
 // again is what kubectl does to it once more.
-func again() v1alpha1.DriftFinding { return changedBy("kubectl", "spec.replicas") }
+func again() v1alpha1.DriftFinding {
+	f := changedBy("kubectl", "spec.replicas")
+	f.Changes = []v1alpha1.FieldChange{{Path: "spec.replicas", Was: "2", Is: "5"}}
+	return f
+}
 
 // repair is the report of one that undid what kubectl did.
 func repair() *apply.Report {
@@ -245,5 +259,40 @@ func TestAStatusTellsOfAFightInTheSameWordsWhileNothingChanges(t *testing.T) {
 	over := summarize(&snapshot{now: noon.Add(time.Hour), cache: mc}, reconciled(&apply.Report{}, noon.Add(time.Hour)))
 	if over.State != v1alpha1.MemberReady || len(over.OpenDrifts) > 0 || over.RetryAt != nil || meta.FindStatusCondition(over.Conditions, v1alpha1.ConditionDrifted) != nil {
 		t.Errorf("when it is over: %s, %v, conditions %v", over.State, over.OpenDrifts, over.Conditions)
+	}
+}
+
+func TestAFightNamesEveryoneWhoTakesPart(t *testing.T) {
+	both := changedBy("kubectl", "spec.replicas", "image", "label")
+	both.Changes = []v1alpha1.FieldChange{{Path: "image", Manager: "updater"}, {Path: "label", Manager: drift.Unknown}}
+	f := &fight{}
+	for i := range fightFlips {
+		f.repaired(both, noon.Add(time.Duration(i)*time.Second))
+	}
+	// Only one of them comes again.
+	alone := changedBy("updater", "image")
+	if !f.holds(func() v1alpha1.DriftFinding { return alone }, noon.Add(fightFlips*time.Second)) {
+		t.Fatal("not held")
+	}
+	var b bout
+	b.add(f, true)
+	if got, want := b.failure().Message, "StatefulSet/sessions: image was changed back 5 times by updater; it is put right more and more slowly"; got != want {
+		t.Errorf("told is %q, want %q", got, want)
+	}
+	f.repaired(both, f.due)
+	b = bout{}
+	b.add(f, true)
+	if got, want := b.failure().Message, "StatefulSet/sessions: spec.replicas, image, label was changed back 6 times by kubectl and updater; it is put right more and more slowly"; got != want {
+		t.Errorf("told is %q, want %q", got, want)
+	}
+}
+
+func TestFlipsOfLongAgoAreForgotten(t *testing.T) {
+	f := &fight{}
+	for i := range 1000 {
+		f.repaired(changedBy(fmt.Sprint("kubectl-", i), "spec.replicas"), noon.Add(time.Duration(i)*time.Second))
+	}
+	if len(f.flips) > 121 {
+		t.Errorf("%d flips are remembered of the last two minutes", len(f.flips))
 	}
 }

@@ -20,7 +20,7 @@ type Culprit struct {
 	At        time.Time
 }
 
-// Blame finds the manager that holds most recently any of the fields and is not us.
+// Blame finds the manager that took any of the fields last and is not us.
 func Blame(live metav1.Object, fields *Fields) Culprit {
 	found := Culprit{Manager: Unknown}
 	if live == nil || fields == nil {

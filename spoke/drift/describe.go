@@ -25,14 +25,14 @@ const (
 )
 
 // Describe says how a live object differs in the given fields from the intent, and
-// who made it so. It reads and compares the values of the fields only.
+// who made it so: who did so last, and of each single field whether it was somebody else. It reads and compares the values of the fields only.
 func Describe(object string, intent *unstructured.Unstructured, live metav1.Object, fields *Fields) v1alpha1.DriftFinding {
 	who := Blame(live, fields)
 	found := v1alpha1.DriftFinding{Object: object, Fields: Paths(fields), Manager: who.Manager, Operation: who.Operation}
 	if !who.At.IsZero() {
 		found.ChangedAt = &metav1.Time{Time: who.At}
 	}
-	found.Changes = changes(intent, live, fields)
+	found.Changes = changes(intent, live, fields, who.Manager)
 	return found
 }
 
@@ -66,7 +66,8 @@ func leavesOf(fields *Fields) []fieldpath.Path {
 // text of a path, as a status shows it.
 func text(p fieldpath.Path) string { return strings.TrimPrefix(p.String(), ".") }
 
-func changes(intent *unstructured.Unstructured, live metav1.Object, fields *Fields) []v1alpha1.FieldChange {
+// changes are the values of single fields, and who changed those that the manager did not.
+func changes(intent *unstructured.Unstructured, live metav1.Object, fields *Fields, manager string) []v1alpha1.FieldChange {
 	is, ok := content(live)
 	if !ok {
 		return nil
@@ -83,6 +84,9 @@ func changes(intent *unstructured.Unstructured, live metav1.Object, fields *Fiel
 		before, _ := at(was, p)
 		after, _ := at(is, p)
 		change := v1alpha1.FieldChange{Path: text(p), Was: show(before), Is: show(after)}
+		if other := Blame(live, NewFields(p)).Manager; other != manager {
+			change.Manager = other
+		}
 		if change.Was != "" || change.Is != "" {
 			found = append(found, change)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -35,7 +36,10 @@ func TestAFindingTellsWhatWasAndWhatIs(t *testing.T) {
 	drifted.Spec.Template.Spec.Containers[0].Image = "memcached:evil"
 	drifted.Spec.Template.Spec.Containers[0].Args = []string{strings.Repeat("ö", 200)}
 	delete(drifted.Labels, v1alpha1.LabelInstance)
-	drifted.ManagedFields = []metav1.ManagedFieldsEntry{entry("kubectl", metav1.ManagedFieldsOperationUpdate, "scale", noon, drift.NewFields(replicas))}
+	drifted.ManagedFields = []metav1.ManagedFieldsEntry{
+		entry("updater", metav1.ManagedFieldsOperationUpdate, "", noon.Add(-time.Minute), drift.NewFields(image)),
+		entry("kubectl", metav1.ManagedFieldsOperationUpdate, "scale", noon, drift.NewFields(replicas)),
+	}
 	when := metav1.NewTime(noon)
 	asUnstructured, err := runtime.DefaultUnstructuredConverter.ToUnstructured(drifted)
 	if err != nil {
@@ -47,12 +51,15 @@ func TestAFindingTellsWhatWasAndWhatIs(t *testing.T) {
 			want := v1alpha1.DriftFinding{Object: "StatefulSet/sessions", Manager: "kubectl", Operation: "Update/scale", ChangedAt: &when,
 				Fields: []string{"metadata.labels." + v1alpha1.LabelInstance, "spec.replicas", containerPath + ".image"},
 				Changes: []v1alpha1.FieldChange{
-					{Path: "metadata.labels." + v1alpha1.LabelInstance, Was: `"sessions"`},
+					{Path: "metadata.labels." + v1alpha1.LabelInstance, Was: `"sessions"`, Manager: drift.Unknown},
 					{Path: "spec.replicas", Was: "1", Is: "5"},
-					{Path: containerPath + ".image", Was: `"memcached:1.6"`, Is: `"memcached:evil"`},
+					{Path: containerPath + ".image", Was: `"memcached:1.6"`, Is: `"memcached:evil"`, Manager: "updater"},
 				}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"kubectl", drift.Unknown, "updater"}, got.Managers()); diff != "" || got.ManagerOf("spec.replicas") != "kubectl" || got.ManagerOf(containerPath+".image") != "updater" {
+				t.Errorf("managers (-want +got):\n%s", diff)
 			}
 			long := drift.Describe("StatefulSet/sessions", intent, live, drift.NewFields(args)).Changes[0]
 			if n := len([]rune(long.Is)); n != 100 || !strings.HasSuffix(long.Is, "…") || json.Valid([]byte(long.Is)) {

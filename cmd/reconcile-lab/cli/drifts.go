@@ -18,6 +18,9 @@ func driftFields(f *v1alpha1.DriftFinding) string {
 			is = "nothing"
 		}
 		values[c.Path] = strings.TrimSpace(oneLine(c.Was) + " → " + oneLine(is))
+		if known(c.Manager) {
+			values[c.Path] += " (by " + c.Manager + ")"
+		}
 	}
 	shown := make([]string, 0, len(f.Fields))
 	for _, field := range f.Fields {
@@ -38,11 +41,14 @@ func driftDone(f *v1alpha1.DriftFinding) string {
 	case f.Foreign:
 		done = "was added"
 	}
-	if f.Manager != "" && f.Manager != "unknown" {
+	if known(f.Manager) {
 		done += " by " + f.Manager
 	}
 	return done
 }
+
+// known says that the API server has told who made a change.
+func known(manager string) bool { return manager != "" && manager != "unknown" }
 
 // openDriftLine is a line of observe about what differs and is not put right.
 func openDriftLine(member, object string, f *v1alpha1.DriftFinding, now time.Time) string {
