@@ -46,6 +46,9 @@ type Change struct {
 	Finding drift.Finding
 	// Deleted: a repair of an object that was gone.
 	Deleted bool
+	// Reclaimed: a repair of fields that had the right values, which somebody else had
+	// changed back.
+	Reclaimed bool
 	// Foreign are the fields that were removed from the pod template.
 	Foreign *drift.Fields
 	// Intent that was applied, and Found, the object as it was before, or nil.
@@ -58,7 +61,9 @@ type Change struct {
 }
 
 // Drifted says that the change put right what somebody else had done.
-func (c *Change) Drifted() bool { return c.Deleted || c.Verb == Repair || c.Verb == Strip }
+func (c *Change) Drifted() bool {
+	return c.Deleted || c.Verb == Strip || c.Verb == Repair && !c.Reclaimed
+}
 
 // Report is what came of a plan.
 type Report struct {
@@ -199,6 +204,9 @@ func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bo
 	}
 	change := Change{Key: key, Verb: step.Verb, Finding: step.Finding, Deleted: step.Deleted, Intent: step.Intent, Found: step.Live}
 	applied, err := a.put(ctx, step)
+	change.DoneAt = a.Now()
+	// A repair does not wait for this.
+	change.Reclaimed = step.Verb == Repair && step.reclaims()
 	if err != nil {
 		if change.Drifted() {
 			a.Recent.Try(key, a.Namespace, change, a.Since)
@@ -214,7 +222,6 @@ func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bo
 	if _, first, ok := a.Recent.Tried(key, a.Namespace); ok {
 		since = first
 	}
-	change.DoneAt = a.Now()
 	change.Took = change.DoneAt.Sub(since)
 	report.Changes = append(report.Changes, change)
 	return false

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
@@ -348,5 +349,28 @@ func TestANewCacheBeginsWithItsStatefulSetOnceTheOthersWereRehearsed(t *testing.
 	// In another order, the next look would write the status again.
 	if diff := cmp.Diff(wished, noted); diff != "" {
 		t.Errorf("inventory (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatWasChangedBackByHandIsTakenBackAndNotCalledDrift(t *testing.T) {
+	all := desired(t)
+	replicas := fieldpath.MakePathOrDie("spec", "replicas")
+	for name, c := range map[string]struct {
+		value   int64
+		drifted bool
+	}{"the value that was applied": {value: 1}, "another value": {value: 7, drifted: true}} {
+		live := liveOf(t, all)
+		live[setKey] = with(heldBy(t, applied(t, &all[1], replicas), "kubectl", replicas), c.value, "spec", "replicas")
+		before := owner
+		before.Inventory = inventoryOf(live)
+		m := &member{holds: map[Key]*unstructured.Unstructured{}}
+		applier := applierTo(m, before)
+		report := applier.Apply(t.Context(), Decide(all, live, before, applier.Recent))
+		if len(report.Changes) != 1 || report.Changes[0].Key != setKey || len(m.applied) == 0 {
+			t.Fatalf("%s: changes %+v, applied %v", name, report.Changes, m.applied)
+		}
+		if got := report.Changes[0].Drifted(); got != c.drifted {
+			t.Errorf("%s: drifted %t", name, got)
+		}
 	}
 }

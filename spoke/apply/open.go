@@ -37,6 +37,11 @@ func (a *Applier) leave(step *Step, report *Report) {
 	report.Open = append(report.Open, Open{Key: key, Fields: step.Finding.Missing, Deleted: step.Deleted, Intent: step.Intent, Found: step.Live})
 }
 
+// reclaims says that what drifted has the right values, and only somebody else holds it.
+func (s *Step) reclaims() bool {
+	return drift.Differing(s.Intent, s.Live, s.Finding.Missing).Empty()
+}
+
 // repairs says that a step undoes what somebody else did.
 func (s *Step) repairs() bool {
 	return s.Verb == Repair || s.Verb == Strip || s.Verb == Create && s.Deleted

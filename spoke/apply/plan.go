@@ -234,6 +234,8 @@ func (s *Step) diff(owner Owner, memory Memory) {
 		s.Verb = Keep
 	case s.Finding.Changed || owner.Drift.Report && owner.Revised && s.Finding.LostMark():
 		s.Verb = Update
+	case owner.Drift.Report && s.reclaims():
+		s.Verb = Keep
 	case owner.Drift.Report:
 		s.Verb = Leave
 	default:

@@ -58,6 +58,13 @@ func applied(t *testing.T, d *Desired, lost ...fieldpath.Path) *unstructured.Uns
 	return u
 }
 
+// with sets a value.
+func with(u *unstructured.Unstructured, value any, path ...string) *unstructured.Unstructured {
+	// It fails where the path leads through a value that is no object.
+	_ = unstructured.SetNestedField(u.Object, value, path...)
+	return u
+}
+
 // heldBy adds an entry of another manager.
 func heldBy(t *testing.T, u *unstructured.Unstructured, manager string, paths ...fieldpath.Path) *unstructured.Unstructured {
 	t.Helper()
@@ -130,8 +137,15 @@ func TestEachChildGetsTheVerbThatItsLiveObjectAsksFor(t *testing.T) {
 		}, Repair, false, "", ""},
 		{"a lost field, under Report", "it is told, and left", func(live Live, o *Owner) {
 			o.Drift.Report = true
-			live[setKey] = applied(t, &all[1], fieldpath.MakePathOrDie("spec", "replicas"))
+			live[setKey] = with(applied(t, &all[1], fieldpath.MakePathOrDie("spec", "replicas")), int64(7), "spec", "replicas")
 		}, Leave, false, "", ""},
+		{"a field that was changed and changed back, under Report", "nothing differs", func(live Live, o *Owner) {
+			o.Drift.Report = true
+			live[setKey] = heldBy(t, applied(t, &all[1], fieldpath.MakePathOrDie("spec", "replicas")), "kubectl", fieldpath.MakePathOrDie("spec", "replicas"))
+		}, Keep, false, "", ""},
+		{"a field that was changed and changed back", "it is made ours again", func(live Live, o *Owner) {
+			live[setKey] = heldBy(t, applied(t, &all[1], fieldpath.MakePathOrDie("spec", "replicas")), "kubectl", fieldpath.MakePathOrDie("spec", "replicas"))
+		}, Repair, false, "", ""},
 		{"a changed wish, under Report", "only drift is left", func(live Live, o *Owner) {
 			o.Drift.Report = true
 			annotate(live[setKey], v1alpha1.AnnotationIntent, "older")
@@ -139,10 +153,12 @@ func TestEachChildGetsTheVerbThatItsLiveObjectAsksFor(t *testing.T) {
 		{"a lost mark, under Report", "it is drift like any other", func(live Live, o *Owner) {
 			o.Drift.Report = true
 			live[setKey] = applied(t, &all[1], fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.AnnotationIntent))
+			annotate(live[setKey], v1alpha1.AnnotationIntent, "another")
 		}, Leave, false, "", ""},
 		{"a lost mark and a changed wish, under Report", "the mark can't tell that the wish changed", func(live Live, o *Owner) {
 			o.Drift.Report, o.Revised = true, true
 			live[setKey] = applied(t, &all[1], fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.AnnotationIntent))
+			annotate(live[setKey], v1alpha1.AnnotationIntent, "older")
 		}, Update, false, "", ""},
 		{"a lost field that another manager may keep", "an ignore rule says so", func(live Live, o *Owner) {
 			o.Typer, o.Drift.Ignore = typer, []drift.Rule{{Path: "spec.replicas"}}

@@ -27,6 +27,9 @@ const (
 // Describe says how a live object differs in the given fields from the intent, and
 // who made it so: who did so last, and of each single field whether it was somebody else. It reads and compares the values of the fields only.
 func Describe(object string, intent *unstructured.Unstructured, live metav1.Object, fields *Fields) v1alpha1.DriftFinding {
+	if intent != nil {
+		fields = Differing(intent, live, fields)
+	}
 	who := Blame(live, fields)
 	found := v1alpha1.DriftFinding{Object: object, Fields: Paths(fields), Manager: who.Manager, Operation: who.Operation}
 	if !who.At.IsZero() {
@@ -34,6 +37,25 @@ func Describe(object string, intent *unstructured.Unstructured, live metav1.Obje
 	}
 	found.Changes = changes(intent, live, fields, who.Manager)
 	return found
+}
+
+// Differing are those of the fields that have another value in the live object than in
+// the intent. A field that was changed and changed back by hand is as it shall be, and
+// only held by somebody else.
+func Differing(intent *unstructured.Unstructured, live metav1.Object, fields *Fields) *Fields {
+	is, ok := content(live)
+	if fields == nil || !ok {
+		return fields
+	}
+	differing := NewFields()
+	fields.Leaves().Iterate(func(p fieldpath.Path) {
+		before, wanted := at(intent.Object, p)
+		after, found := at(is, p)
+		if !wanted || !found || !value.Equals(value.NewValueInterface(before), value.NewValueInterface(after)) {
+			differing.Insert(p.Copy())
+		}
+	})
+	return differing
 }
 
 // Paths of fields, sorted, at most ten and then "and N more".

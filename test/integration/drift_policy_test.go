@@ -137,6 +137,10 @@ func TestUnderReportDriftIsToldAndLeftAsItIs(t *testing.T) {
 		t.Errorf("replicas %d, port %s: something was put back", *set.Spec.Replicas, service.Spec.Ports[0].TargetPort.String())
 	}
 
+	// Who changes it back by hand has nothing more to be told, and it stays as it is.
+	edit(t, one, service, func() { service.Spec.Ports[0].TargetPort = intstr.FromString("client") })
+	opens(t, cc, one, ofBudget, ofSet)
+
 	// A changed wish is applied in full, to what is there.
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Version = "1.6.39" })
 	eventually(t, "the new image", func(ctx context.Context) error {
