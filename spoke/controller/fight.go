@@ -40,16 +40,18 @@ type fight struct {
 	// latest last.
 	flips map[flip][]time.Time
 	// last is when the object was put right last, and finding what is told: what was put
-	// right then, or what made it a fight.
+	// right then, or, once it was changed back and is held, how it is now.
 	last    time.Time
 	finding v1alpha1.DriftFinding
+	held    bool
 	// The rest is of an object that is put right slowly: how often that was done, the
 	// pause and when it ends.
 	count int
 	pause time.Duration
 	due   time.Time
-	// right is whether it was as it shall be when it was looked at last.
+	// right is whether it was as it shall be when it was looked at last, and since when.
 	right bool
+	since time.Time
 }
 
 // flip is what one manager did to one field, or to the whole object, which has no name.
@@ -68,7 +70,7 @@ func (f *fight) repaired(finding v1alpha1.DriftFinding, now time.Time) {
 		at := append(f.flips[flip], now)
 		f.flips[flip] = at[max(0, len(at)-fightFlips):]
 	}
-	f.last, f.finding = now, finding
+	f.last, f.finding, f.held = now, finding, false
 	if f.slow() {
 		f.count++
 		f.pause = min(2*f.pause, fightPauseMax)
@@ -78,13 +80,22 @@ func (f *fight) repaired(finding v1alpha1.DriftFinding, now time.Time) {
 
 // holds says whether a new drift is to wait. It may be the one that makes a fight.
 func (f *fight) holds(drifted func() v1alpha1.DriftFinding, now time.Time) bool {
-	if !f.slow() && f.armed(now) {
-		if finding := drifted(); slices.ContainsFunc(flipsIn(&finding), func(once flip) bool { return f.often(once, now) }) {
-			f.count, f.pause, f.finding = fightFlips, fightPause, finding
-			f.due = f.last.Add(f.pause)
-		}
+	switch {
+	case f.slow() && (f.held || !now.Before(f.due)):
+		return now.Before(f.due)
+	case !f.slow() && !f.armed(now):
+		return false
 	}
-	return f.slow() && now.Before(f.due)
+	finding := drifted()
+	if !f.slow() {
+		if !slices.ContainsFunc(flipsIn(&finding), func(once flip) bool { return f.often(once, now) }) {
+			return false
+		}
+		f.count, f.pause = fightFlips, fightPause
+		f.due = f.last.Add(f.pause)
+	}
+	f.finding, f.held = finding, true
+	return now.Before(f.due)
 }
 
 // armed says that something was put right often enough for a fight lately.
@@ -105,13 +116,21 @@ func (f *fight) often(once flip, now time.Time) bool {
 // over says that the other side has been quiet for long enough; right is whether the
 // object is as it shall be.
 func (f *fight) over(right bool, now time.Time) bool {
-	return right && now.Sub(f.last) >= fightWindow
+	return right && !now.Before(f.end())
+}
+
+// end is when it is over if the object stays right.
+func (f *fight) end() time.Time {
+	if f.since.After(f.last) {
+		return f.since.Add(fightWindow)
+	}
+	return f.last.Add(fightWindow)
 }
 
 // wait is how long until something is to be done about it.
 func (f *fight) wait(right bool, now time.Time) time.Duration {
 	if right {
-		return max(time.Millisecond, f.last.Add(fightWindow).Sub(now))
+		return max(time.Millisecond, f.end().Sub(now))
 	}
 	return max(time.Millisecond, f.due.Sub(now))
 }
@@ -173,6 +192,9 @@ func (f *fights) settle(cache types.NamespacedName, report *apply.Report, now ti
 			continue
 		}
 		right := !slices.Contains(report.Fought, object)
+		if right && !of.right {
+			of.since = now
+		}
 		of.right = right
 		if open[object] || of.over(right, now) {
 			// It is left as it is by policy, or quiet.

@@ -123,7 +123,6 @@ func TestTheFightBreakerHoldsAndLetsGo(t *testing.T) {
 		now = now.Add(time.Second)
 		f.settle(fought, repair(), now)
 	}
-	repairedAt := now
 	if b := f.settle(fought, &apply.Report{}, now); b.failure() != nil {
 		t.Error("it is right, and nobody has changed it again")
 	}
@@ -178,8 +177,13 @@ func TestTheFightBreakerHoldsAndLetsGo(t *testing.T) {
 	if b := f.settle(fought, held, now.Add(fightWindow+time.Second)); b.failure() == nil {
 		t.Error("over while it is wrong")
 	}
+	// Somebody else put it right.
+	now = now.Add(fightWindow + 2*time.Second)
+	if b := f.settle(fought, &apply.Report{}, now); b.failure() == nil || b.wait != fightWindow {
+		t.Errorf("it became right a moment ago: look again in %s", b.wait)
+	}
 	if b := f.settle(fought, &apply.Report{}, now.Add(fightWindow)); b.failure() != nil || b.wait != 0 {
-		t.Errorf("not over two minutes after %s", repairedAt)
+		t.Error("not over after two minutes in which it was right")
 	}
 	if len(f.of) > 0 {
 		t.Errorf("%d caches are remembered", len(f.of))
@@ -294,5 +298,38 @@ func TestFlipsOfLongAgoAreForgotten(t *testing.T) {
 	}
 	if len(f.flips) > 121 {
 		t.Errorf("%d flips are remembered of the last two minutes", len(f.flips))
+	}
+}
+
+func TestWhatIsToldOfAFightIsHowTheObjectIsNow(t *testing.T) {
+	f, calls := &fight{}, 0
+	as := func(is string) func() v1alpha1.DriftFinding {
+		return func() v1alpha1.DriftFinding {
+			calls++
+			finding := again()
+			finding.Changes[0].Is = is
+			return finding
+		}
+	}
+	for range fightFlips {
+		f.repaired(again(), noon)
+	}
+	now := noon.Add(time.Second)
+	if !f.holds(as("7"), now) || f.finding.Changes[0].Is != "7" {
+		t.Errorf("told is %+v", f.finding.Changes)
+	}
+	f.repaired(as("7")(), f.due)
+	now = noon.Add(31 * time.Second)
+	calls = 0
+	for range 3 {
+		if !f.holds(as("9"), now) || f.finding.Changes[0].Is != "9" {
+			t.Errorf("told is %+v", f.finding.Changes)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("looked at %d times while nothing was put right", calls)
+	}
+	if f.holds(as("9"), f.due) {
+		t.Error("held although it is due")
 	}
 }
