@@ -1,6 +1,7 @@
 package v1alpha1
 
 var cacheClusterTerms = []Term{
+	cacheReason(ReasonNotObserved, "shown by `reconcile-lab` where there is no condition yet: the hub manager has not looked at the CacheCluster", "wait a moment; if it stays, see whether the hub manager runs"),
 	cacheReason(ReasonAllMembersReady, "every placed member is ready", noRemedy),
 	cacheReason(ReasonMembersNotReady, "some members are not ready; the message counts them and names the first", "wait, or look at `reconcile-lab status NAME`"),
 	cacheReason(ReasonMembersUnreachable, "some members do not answer, so `Ready` is Unknown", "see the member's row; `kubectl get clusterprofiles -n reconcile-lab-system -o yaml`"),
@@ -44,7 +45,7 @@ var memberTerms = []Term{
 	memberReason(ReasonKindMissing, ClassBlocked, "the member does not serve a kind or a field that is needed", "update the member: Kubernetes 1.22 or later"),
 	memberReason(ReasonMemberUnreachable, ClassUnreachable, "no connection: refused, no route, timeout, TLS", "check the member's API server and the network to it; it is tried again by itself"),
 	memberReason(ReasonUnauthorized, ClassUnreachable, "the member does not accept the credential, or the hub cannot use it", "renew it: "+joinIt),
-	memberReason(ReasonUnknownMember, ClassUnreachable, "no ClusterProfile has this name, or it is gone while children may be left", "correct the name, join the member (again), or let go of it with `reconcile-lab leave --abandon` or the annotation `cache.reconcile-lab.io/abandon`"),
+	memberReason(ReasonUnknownMember, ClassUnreachable, "no ClusterProfile has this name (where nothing was placed there yet, the class is `Blocked`), or it is gone while children may be left", "correct the name, join the member (again), or let go of it with `reconcile-lab leave --abandon` or the annotation `cache.reconcile-lab.io/abandon`"),
 	memberReason(ReasonMemberError, ClassTransient, "the member answered with an error that usually passes", "wait; the message holds the error"),
 	memberReason(ReasonImagePullFailing, "", "the image of a pod cannot be pulled", "check `spec.image` and `spec.version`, and the member's access to the registry"),
 	memberReason(ReasonPodsCrashing, "", "a container keeps failing", "read its log in the member; the hint has the command"),

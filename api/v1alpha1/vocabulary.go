@@ -48,6 +48,7 @@ const (
 	ReasonMembersProgressing = "MembersProgressing"
 	ReasonPlaced             = "Placed"
 	ReasonNoMatchingMembers  = "NoMatchingMembers"
+	ReasonNotObserved        = "NotObserved"
 	ReasonUnknownMembers     = "UnknownMembers"
 	ReasonInvalidPlacement   = "InvalidPlacement"
 	ReasonNameConflict       = "NameConflict"

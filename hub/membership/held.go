@@ -7,7 +7,9 @@ import (
 	"sort"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
@@ -51,8 +53,10 @@ func (c *cluster) drain(ctx context.Context, member string, mc *v1alpha1.MemberC
 		return fmt.Sprintf("%s is gone: kubectl delete mcache -n %s %s", cacheOf(mc), mc.Namespace, mc.Name)
 	case slices.Contains(cc.Spec.Placement.Clusters, member):
 		return fmt.Sprintf("%s names it in spec.placement.clusters: kubectl edit cc -n %s %s", cacheOf(mc), cc.Namespace, cc.Name)
+	case equality.Semantic.DeepEqual(cc.Spec.Placement.ClusterSelector, &metav1.LabelSelector{}):
+		return fmt.Sprintf("%s selects every member: give it a selector, or names in spec.placement.clusters: kubectl edit cc -n %s %s", cacheOf(mc), cc.Namespace, cc.Name)
 	default:
-		return fmt.Sprintf("%s selects it by its labels: kubectl edit cc -n %s %s, or change the member's labels", cacheOf(mc), cc.Namespace, cc.Name)
+		return fmt.Sprintf("%s selects it by its labels: kubectl edit cc -n %s %s, or change the member's labels: kubectl label clusterprofile -n %s %s LABEL-", cacheOf(mc), cc.Namespace, cc.Name, v1alpha1.InventoryNamespace, member)
 	}
 }
 

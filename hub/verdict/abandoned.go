@@ -69,12 +69,12 @@ func sortedAbandoned(members []v1alpha1.AbandonedMember) []v1alpha1.AbandonedMem
 }
 
 // wait says what keeps a member from being left. A time that does not move says
-// since when the member was not seen.
+// since when it does not answer.
 func wait(entry *v1alpha1.ClusterStatus) string {
 	if entry.Class != v1alpha1.ClassUnreachable || entry.Since == nil {
 		return entry.Name + ": " + gist(entry.Outcome)
 	}
-	return fmt.Sprintf("%s (not seen since %s): %s", entry.Name, entry.Since.UTC().Format(time.RFC3339), gist(entry.Outcome))
+	return fmt.Sprintf("%s (unreachable since %s): %s", entry.Name, entry.Since.UTC().Format(time.RFC3339), gist(entry.Outcome))
 }
 
 // wayOut adds to the hint of a member that is away how not to wait for it.

@@ -23,8 +23,8 @@ func TestADeletionSaysForWhomItWaitsSinceWhenAndHowNotTo(t *testing.T) {
 	in.Deleting, in.AbandonUnknown = true, []string{"c"}
 	first := Summarize(&v1alpha1.CacheClusterStatus{}, in)
 	message := meta.FindStatusCondition(first.Conditions, v1alpha1.ConditionReady).Message
-	want := `waiting for the children to be gone in a (not seen since 2026-11-30T11:00:00Z): the member's API server refuses connections; ` +
-		`b (not seen since 2026-11-30T11:00:00Z): the member's API server refuses connections; ` +
+	want := `waiting for the children to be gone in a (unreachable since 2026-11-30T11:00:00Z): the member's API server refuses connections; ` +
+		`b (unreachable since 2026-11-30T11:00:00Z): the member's API server refuses connections; ` +
 		`metadata.annotations[cache.reconcile-lab.io/abandon]: the hub has no member "c": correct the name`
 	if message != want {
 		t.Errorf("message\n %s\nwant\n %s", message, want)

@@ -39,7 +39,7 @@ func (a *Applier) leave(step *Step, report *Report) {
 
 // reclaims says that what drifted has the right values, and only somebody else holds it.
 func (s *Step) reclaims() bool {
-	return drift.Differing(s.Intent, s.Live, s.Finding.Missing).Empty()
+	return s.Finding.Missing != nil && drift.Differing(s.Intent, s.Live, s.Finding.Missing).Empty()
 }
 
 // repairs says that a step undoes what somebody else did.

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -151,6 +152,9 @@ func refusal(key Key, live metav1.Object, owner Owner) *outcome.Failure {
 
 func whose(live metav1.Object) string {
 	text := "it was not made by reconcile-lab"
+	if managers := live.GetManagedFields(); slices.ContainsFunc(managers, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == v1alpha1.FieldManager }) {
+		text = "it carries no owner's mark: a hub released it, or somebody removed the mark"
+	}
 	if controller := metav1.GetControllerOf(live); controller != nil {
 		text += fmt.Sprintf("; it is controlled by %s/%s", controller.Kind, controller.Name)
 	}

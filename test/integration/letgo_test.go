@@ -46,7 +46,7 @@ func TestAMemberThatHangsIsLetGoByAnnotationAndWhatItStillHoldsIsToldWhenItRetur
 		t.Fatal(err)
 	}
 	away := inState(t, cc, "silent", v1alpha1.MemberUnreachable, v1alpha1.ReasonMemberUnreachable)
-	since := "silent (not seen since " + away.Since.UTC().Format("2006-01-02T15:04:05Z") + ")"
+	since := "silent (unreachable since " + away.Since.UTC().Format("2006-01-02T15:04:05Z") + ")"
 
 	t.Run("the deletion says for whom it waits and since when, and tells of a name that is none", func(t *testing.T) {
 		abandon(t, cc, "silence,"+one)

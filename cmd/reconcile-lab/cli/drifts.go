@@ -67,8 +67,9 @@ func explainDrifts(m *v1alpha1.ClusterStatus) []string {
 		f := &m.OpenDrifts[i]
 		lines = append(lines, "  differs: "+strings.TrimSpace(f.Object+" "+driftFields(f))+" ("+driftDone(f)+")")
 	}
-	if d := m.LastDrift; d != nil && len(d.Changes) > 0 {
-		lines = append(lines, fmt.Sprintf("  put right in %s: %s %s (%s)", repairTime(d.RepairedIn.Duration), d.Object, driftFields(&d.DriftFinding), driftDone(&d.DriftFinding)))
+	if d := m.LastDrift; d != nil {
+		what := strings.TrimSpace(d.Object + " " + driftFields(&d.DriftFinding))
+		lines = append(lines, fmt.Sprintf("  put right in %s: %s (%s)", repairTime(d.RepairedIn.Duration), what, driftDone(&d.DriftFinding)))
 	}
 	return lines
 }

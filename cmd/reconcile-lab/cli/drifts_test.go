@@ -27,7 +27,7 @@ func TestADriftTellsWhatWasAndWhatIsWhereThatIsKnown(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	d := &v1alpha1.Drift{DriftFinding: finding("StatefulSet/a", v1alpha1.FieldChange{Path: "spec.replicas", Was: "2", Is: "5"}), At: metav1.NewMicroTime(noon), RepairedIn: metav1.Duration{Duration: 11 * time.Millisecond}}
-	if got, want := driftLine("m", d.Object, d, noon), "drift detected and corrected in 11ms  m StatefulSet/a spec.replicas 2 → 5 (was changed by kubectl-edit at 12:00:00)"; got != want {
+	if got, want := driftLine("m", d.Object, d, noon), "drift detected and corrected in 11ms  m StatefulSet/a spec.replicas 2 → 5 (was changed by kubectl-edit; put right at 12:00:00)"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

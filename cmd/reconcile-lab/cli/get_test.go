@@ -37,6 +37,7 @@ func TestStatusShowsEachMemberAndWhatHelps(t *testing.T) {
   the hub manager has not looked at the latest change: what follows is about an older one
 MEMBER      STATE         READY   REVISION   REASON             SINCE   DRIFTS
 member-1    Ready         3/3     r1         PodsReady          3m      4 (12s ago)
+  put right in 38ms: StatefulSet/cache-cluster spec.replicas (was changed by kubectl-edit)
 member-2    Degraded      1/3     r1         ImagePullFailing   3m      -
   pod x-0: cannot pull "memcached:9"
   hint: check spec.image

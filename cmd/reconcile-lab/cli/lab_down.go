@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +31,7 @@ func newDownCommand() *cobra.Command {
 					return err
 				}
 				if len(names) == 0 {
-					fmt.Fprintln(cmd.OutOrStdout(), "there is no lab")
+					fmt.Fprintln(cmd.OutOrStdout(), noLab)
 				}
 				var failed []error
 				for _, name := range names {
@@ -39,15 +40,13 @@ func newDownCommand() *cobra.Command {
 				return errors.Join(failed...)
 			}
 			if name == "" {
-				l, err := openLab(cmd)
-				if errors.Is(err, errNoLab) {
-					fmt.Fprintln(cmd.OutOrStdout(), "there is no lab")
-					return nil
-				}
-				if err != nil {
+				// No other lab is guessed: a down that is repeated must not take the next one.
+				if name, err = lab.LastUp(); err != nil {
 					return err
 				}
-				name = l.Name
+			}
+			if name == "" {
+				return tellOthers(cmd)
 			}
 			return removeLab(cmd, name)
 		},
@@ -55,6 +54,23 @@ func newDownCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&all, "all", false, "remove every lab")
 	addName(cmd, "name of the lab; the one of the last up if empty")
 	return cmd
+}
+
+const noLab = "there is no lab"
+
+// tellOthers says which labs there are where that of the last up is gone.
+func tellOthers(cmd *cobra.Command) error {
+	names, err := lab.List()
+	switch {
+	case err != nil:
+		return err
+	case len(names) == 0:
+		fmt.Fprintln(cmd.OutOrStdout(), noLab)
+	default:
+		fmt.Fprintf(cmd.OutOrStdout(), "the lab of the last up is gone; there is still %s: remove it with %s down --name %s, or all with --all\n",
+			strings.Join(names, ", "), invocation(), names[0])
+	}
+	return nil
 }
 
 func removeLab(cmd *cobra.Command, name string) error {

@@ -173,8 +173,11 @@ func driftLine(member, object string, d *v1alpha1.Drift, now time.Time) string {
 	if !d.Deleted {
 		fields = " " + driftFields(&d.DriftFinding)
 	}
-	return fmt.Sprintf("drift detected and corrected in %s  %s %s%s (%s at %s)",
-		repairTime(d.RepairedIn.Duration), member, object, fields, driftDone(&d.DriftFinding), clock(d.At.Time, now))
+	when := "; put right at " + clock(d.At.Time, now)
+	if d.ChangedAt != nil {
+		when = " at " + clock(d.ChangedAt.Time, now)
+	}
+	return fmt.Sprintf("drift detected and corrected in %s  %s %s%s (%s%s)", repairTime(d.RepairedIn.Duration), member, object, fields, driftDone(&d.DriftFinding), when)
 }
 
 // repairTime in whole milliseconds, or less exactly where they are many or few.

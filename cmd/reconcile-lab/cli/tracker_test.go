@@ -38,7 +38,7 @@ func member(name string, state v1alpha1.MemberState, ready int32, reason string)
 func drifted(count int64, at time.Time) v1alpha1.ClusterStatus {
 	m := member("member-1", v1alpha1.MemberReady, 3, "PodsReady")
 	m.LastDrift = &v1alpha1.Drift{
-		DriftFinding: v1alpha1.DriftFinding{Object: "StatefulSet/cache-cluster", Fields: []string{"spec.replicas"}, Manager: "kubectl-edit"},
+		DriftFinding: v1alpha1.DriftFinding{Object: "StatefulSet/cache-cluster", Fields: []string{"spec.replicas"}, Manager: "kubectl-edit", ChangedAt: &metav1.Time{Time: at}},
 		At:           metav1.NewMicroTime(at), RepairedIn: metav1.Duration{Duration: 38 * time.Millisecond}, Count: count,
 	}
 	return m
@@ -120,12 +120,12 @@ func TestDriftLine(t *testing.T) {
 		drift  v1alpha1.Drift
 		want   string
 	}{
-		{"names all fields", v1alpha1.Drift{DriftFinding: v1alpha1.DriftFinding{Object: "StatefulSet/a", Fields: []string{"x", "y"}, Manager: "kubectl-edit"}, RepairedIn: metav1.Duration{Duration: 1499 * time.Microsecond}},
-			"drift detected and corrected in 1ms  member-2 StatefulSet/a x, y (was changed by kubectl-edit at 12:00:00)"},
+		{"names all fields", v1alpha1.Drift{DriftFinding: v1alpha1.DriftFinding{Object: "StatefulSet/a", Fields: []string{"x", "y"}, Manager: "kubectl-edit", ChangedAt: &metav1.Time{Time: noon.Add(-time.Minute)}}, RepairedIn: metav1.Duration{Duration: 1499 * time.Microsecond}},
+			"drift detected and corrected in 1ms  member-2 StatefulSet/a x, y (was changed by kubectl-edit at 11:59:00)"},
 		{"knows nobody behind a deletion", v1alpha1.Drift{DriftFinding: v1alpha1.DriftFinding{Object: "Service/a", Deleted: true, Manager: "unknown"}, RepairedIn: metav1.Duration{Duration: 412 * time.Microsecond}},
-			"drift detected and corrected in 412µs  member-2 Service/a (was deleted at 12:00:00)"},
+			"drift detected and corrected in 412µs  member-2 Service/a (was deleted; put right at 12:00:00)"},
 		{"says seconds where it took long", v1alpha1.Drift{DriftFinding: v1alpha1.DriftFinding{Object: "Service/a", Deleted: true}, RepairedIn: metav1.Duration{Duration: 95 * time.Second}},
-			"drift detected and corrected in 1m35s  member-2 Service/a (was deleted at 12:00:00)"},
+			"drift detected and corrected in 1m35s  member-2 Service/a (was deleted; put right at 12:00:00)"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			tc.drift.At = metav1.NewMicroTime(noon)

@@ -45,7 +45,7 @@ func readyCondition(cc *v1alpha1.CacheCluster) metav1.Condition {
 	if c := meta.FindStatusCondition(cc.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 		return *c
 	}
-	return metav1.Condition{Status: metav1.ConditionUnknown, Reason: "NotObserved", Message: "the hub manager has not looked at it yet: is it running?"}
+	return metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotObserved, Message: "the hub manager has not looked at it yet: is it running?"}
 }
 
 // summary of a CacheCluster in a line, such as "Ready 3/3 members".

@@ -45,7 +45,7 @@ func Down(ctx context.Context, l *Lab, p Provider, report func(subject, step str
 
 // remove deletes the lab's folder, and the folder of all labs with the last one.
 func (l *Lab) remove() error {
-	current, err := lastUp()
+	current, err := LastUp()
 	if err != nil {
 		return err
 	}

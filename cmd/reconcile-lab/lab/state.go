@@ -120,7 +120,7 @@ func List() ([]string, error) {
 // none. Where the lab of the last up is gone and several are left, none is guessed:
 // a down would take the wrong one.
 func Current() (string, error) {
-	name, err := lastUp()
+	name, err := LastUp()
 	if err != nil || name != "" {
 		return name, err
 	}
@@ -134,8 +134,8 @@ func Current() (string, error) {
 	return "", fmt.Errorf("the lab of the last up is gone: choose one with --lab: %s", strings.Join(labs, ", "))
 }
 
-// lastUp is the lab of the last up, "" once it is gone.
-func lastUp() (string, error) {
+// LastUp is the lab of the last up, "" once it is gone.
+func LastUp() (string, error) {
 	root, err := Root()
 	if err != nil {
 		return "", err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,6 +72,9 @@ func (i *Injector) holdCredential(ctx context.Context, member string) error {
 	return nil
 }
 
+// errNoCredential: the member has left.
+var errNoCredential = errors.New("the hub has no credential")
+
 // readCredential finds the Secret as the hub does: the first by name.
 func readCredential(ctx context.Context, hub client.Client, member string) (*unstructured.Unstructured, error) {
 	secrets := &unstructured.UnstructuredList{}
@@ -79,7 +83,7 @@ func readCredential(ctx context.Context, hub client.Client, member string) (*uns
 		return nil, fmt.Errorf("read the hub's credential for %s: %w", member, err)
 	}
 	if len(secrets.Items) == 0 {
-		return nil, fmt.Errorf("the hub has no credential for %s: run reconcile-lab up", member)
+		return nil, fmt.Errorf("%w for %s: run reconcile-lab up", errNoCredential, member)
 	}
 	return &secrets.Items[0], nil
 }
@@ -215,6 +219,9 @@ func (i *Injector) follow(ctx context.Context, member string) error {
 		return err
 	}
 	secret, err := readCredential(ctx, hub, member)
+	if errors.Is(err, errNoCredential) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
