@@ -28,13 +28,12 @@ type owned struct {
 	uids  map[types.UID]bool
 }
 
-func ownedBy(caches []v1alpha1.MemberCache, member string) owned {
+// ownedBy takes the MemberCaches of all members: the mark names the member, and a
+// cluster may be a member under two names.
+func ownedBy(caches []v1alpha1.MemberCache) owned {
 	o := owned{marks: map[[2]string]bool{}, uids: map[types.UID]bool{}}
 	for i := range caches {
 		mc := &caches[i]
-		if mc.Spec.Cluster != member {
-			continue
-		}
 		o.marks[[2]string{mc.Namespace, render.OwnerMark(mc)}] = true
 		for _, e := range mc.Status.Inventory {
 			o.uids[e.UID] = true

@@ -144,16 +144,29 @@ func (f *Finder) Engage(ctx context.Context, name multicluster.ClusterName, cl c
 		}
 		// The handler goes with the informer, and the informer with the cluster.
 		gone := func(any) {
-			// While none are known there is nothing that a deletion could change.
+			// While none are known there is nothing that this could change.
 			if f.known(string(name)) {
 				again(look)
 			}
 		}
-		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: gone}); err != nil {
+		// Such as one that is taken over.
+		marked := func(before, after any) {
+			if markOf(before) != markOf(after) {
+				gone(after)
+			}
+		}
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: marked, DeleteFunc: gone}); err != nil {
 			return fmt.Errorf("watch %T in %s: %w", object, name, err)
 		}
 	}
 	return nil
+}
+
+func markOf(object any) string {
+	if o, ok := object.(metav1.Object); ok {
+		return o.GetAnnotations()[v1alpha1.AnnotationOwner]
+	}
+	return ""
 }
 
 func (f *Finder) begin(ctx context.Context, name string, cl cluster.Cluster, look chan struct{}) bool {
@@ -259,7 +272,7 @@ func (f *Finder) suspect(ctx context.Context, name string, cl cluster.Cluster) (
 	if err := f.Hub.GetCache().List(ctx, &caches, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list MemberCaches: %w", err)
 	}
-	return unowned(children, ownedBy(caches.Items, name)), nil
+	return unowned(children, ownedBy(caches.Items)), nil
 }
 
 func listOf(cl cluster.Cluster, object client.Object) (client.ObjectList, string, error) {
@@ -307,7 +320,7 @@ func (f *Finder) confirm(ctx context.Context, name string, cl cluster.Cluster, s
 	if err := f.Hub.GetAPIReader().List(ctx, &caches); err != nil {
 		return nil, fmt.Errorf("list MemberCaches: %w", err)
 	}
-	return unowned(there, ownedBy(caches.Items, name)), nil
+	return unowned(there, ownedBy(caches.Items)), nil
 }
 
 // tell writes the condition if it says anything new.

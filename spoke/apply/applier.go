@@ -141,8 +141,10 @@ func (a *Applier) inTurn(ctx context.Context, steps []Step, report *Report) (sto
 
 // begin carries out the first steps of a cache: the StatefulSet's, the most costly of
 // them, is its own rehearsal. The others follow all at once: none depends on another,
-// and to a member far away each would cost a round trip.
+// and to a member far away each would cost a round trip. Two caches that want the same
+// child begin one after the other, so that the later one is told, and gets none.
 func (a *Applier) begin(ctx context.Context, plan *Plan, report *Report) {
+	defer a.Recent.claim(ctx, a.Namespace, plan.Steps)()
 	first := plan.first()
 	if a.rehearse(ctx, plan, first, report); len(report.Failures) > 0 {
 		return
@@ -257,8 +259,8 @@ func (a *Applier) newObject(key Key) (client.Object, error) {
 }
 
 // write applies one intent. Whoever changed a field of ours loses it again, so
-// updates, repairs and takeovers force; a first apply does not, because whatever stands in
-// its way is not ours.
+// updates, repairs and takeovers force; a first apply does not, and is refused where
+// anything stands already, because that is not ours.
 func (a *Applier) write(ctx context.Context, step *Step, extra ...client.PatchOption) (client.Object, error) {
 	applied, err := a.send(ctx, step, extra)
 	if err == nil || !a.CreateNamespace || !namespaceMissing(err) {
@@ -272,10 +274,18 @@ func (a *Applier) write(ctx context.Context, step *Step, extra ...client.PatchOp
 	return a.send(ctx, step, extra)
 }
 
+// absentVersion makes an apply create or fail: an API server passes over the version
+// where there is no object yet, and no object has the first version of all. Without it
+// an apply would join what another of our kind, with the same field manager, created a
+// moment ago, and take it over without a conflict.
+const absentVersion = "1"
+
 func (a *Applier) send(ctx context.Context, step *Step, extra []client.PatchOption) (client.Object, error) {
 	intent := step.Intent.DeepCopy()
 	options := append([]client.PatchOption{client.FieldOwner(v1alpha1.FieldManager)}, extra...)
-	if step.Verb != Create {
+	if step.Verb == Create {
+		intent.SetResourceVersion(absentVersion)
+	} else {
 		// Force is for the object that was looked at: a namesake that came since, of
 		// whoever, is refused by its UID.
 		intent.SetUID(step.Live.GetUID())

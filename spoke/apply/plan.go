@@ -275,6 +275,9 @@ func (o Owner) entry(key Key) (v1alpha1.InventoryEntry, bool) {
 	return v1alpha1.InventoryEntry{}, false
 }
 
+// Owns says whether a live object is a child of this owner.
+func (o Owner) Owns(live metav1.Object) bool { return ownedBy(live, o) }
+
 // ownedBy tells our children from those of others. The mark decides; where
 // somebody removed the mark, the inventory's UID does, and where somebody changed
 // it, the UID with the consent to take over.

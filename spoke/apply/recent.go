@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"context"
+	"maps"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +23,8 @@ type Recent struct {
 	known   map[lesson]*drift.Fields
 	unfit   map[place]unfit
 	tried   map[place]tried
+	// claimed are children that somebody begins to create, each until the channel closes.
+	claimed map[place]chan struct{}
 }
 
 // unfit is an object that was not taken over in the version that was looked at.
@@ -39,7 +43,47 @@ type lesson struct{ uid, hash string }
 
 // NewRecent remembers nothing yet.
 func NewRecent() *Recent {
-	return &Recent{written: map[place]metav1.Object{}, known: map[lesson]*drift.Fields{}, unfit: map[place]unfit{}, tried: map[place]tried{}}
+	return &Recent{written: map[place]metav1.Object{}, known: map[lesson]*drift.Fields{}, unfit: map[place]unfit{}, tried: map[place]tried{}, claimed: map[place]chan struct{}{}}
+}
+
+// claim waits until nobody else begins to create one of these children, and keeps
+// others from it until it is released. It does not wait longer than ctx.
+func (r *Recent) claim(ctx context.Context, namespace string, steps []Step) (release func()) {
+	for {
+		mine, busy := r.tryClaim(namespace, steps)
+		if busy == nil {
+			return func() { r.release(mine) }
+		}
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			// Whatever is asked for now fails by itself.
+			return func() {}
+		}
+	}
+}
+
+// tryClaim claims all or nothing; then it gives what to wait for.
+func (r *Recent) tryClaim(namespace string, steps []Step) (mine, busy chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range steps {
+		if other, ok := r.claimed[place{steps[i].Key(), namespace}]; ok {
+			return nil, other
+		}
+	}
+	mine = make(chan struct{})
+	for i := range steps {
+		r.claimed[place{steps[i].Key(), namespace}] = mine
+	}
+	return mine, nil
+}
+
+func (r *Recent) release(mine chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.claimed, func(_ place, held chan struct{}) bool { return held == mine })
+	close(mine)
 }
 
 // Put remembers what the API server answered.

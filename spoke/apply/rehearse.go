@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
@@ -120,11 +121,11 @@ func (a *Applier) rehearse(ctx context.Context, plan *Plan, first int, report *R
 func (a *Applier) try(ctx context.Context, step *Step, first bool) *outcome.Failure {
 	var refused *outcome.Failure
 	if step.Verb == Create && !first {
-		answer, err := a.write(ctx, step, client.DryRunAll)
-		if err == nil && answer.GetResourceVersion() == "" {
+		_, err := a.write(ctx, step, client.DryRunAll)
+		if err == nil {
 			return nil
 		}
-		if refused = outcome.Of(err, "apply", step.Key().String()); refused != nil && !inTheWay(refused) {
+		if refused = outcome.Of(err, "apply", step.Key().String()); refused != nil && !apierrors.IsConflict(err) && !inTheWay(refused) {
 			return refused
 		}
 	}

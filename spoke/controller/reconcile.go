@@ -189,6 +189,8 @@ func (m *member) remove(ctx context.Context, s *snapshot, applier *apply.Applier
 func (m *member) applier(s *snapshot) *apply.Applier {
 	policy, _ := drift.NewPolicy(&s.cache.Spec.Policies)
 	policy.Scalers = s.scalers
+	owner := s.owner()
+	owner.Drift, owner.Typer, owner.Revised = policy, m.Typer, s.cache.Status.Revision != s.cache.Spec.Revision
 	return &apply.Applier{
 		Hold: func(step *apply.Step) bool {
 			drifted := func() v1alpha1.DriftFinding { return describeStep(step) }
@@ -196,17 +198,24 @@ func (m *member) applier(s *snapshot) *apply.Applier {
 		},
 		Client: s.engaged.cluster.GetClient(), Reader: s.engaged.cluster.GetAPIReader(), Recent: m.recent,
 		Namespace: s.cache.Namespace, CreateNamespace: s.cache.Spec.CreateNamespace,
-		Owner: apply.Owner{Mark: render.OwnerMark(s.cache), Inventory: s.cache.Status.Inventory, Policies: s.cache.Spec.Policies,
-			Drift: policy, Typer: m.Typer, Revised: s.cache.Status.Revision != s.cache.Spec.Revision},
-		Now: m.Clock.Now, Since: s.arrived,
+		Owner: owner, Now: m.Clock.Now, Since: s.arrived,
 	}
 }
 
-// observe reads the StatefulSet as it is after applying.
+// owner knows the children of a MemberCache.
+func (s *snapshot) owner() apply.Owner {
+	return apply.Owner{Mark: render.OwnerMark(s.cache), Inventory: s.cache.Status.Inventory, Policies: s.cache.Spec.Policies}
+}
+
+// observe reads the StatefulSet as it is after applying. One of another owner tells
+// nothing of this cache.
 func (m *member) observe(ctx context.Context, s *snapshot) (seen *observe.Observation, look time.Duration) {
 	key := apply.Key{Kind: render.StatefulSetKind, Name: s.cache.Spec.CacheCluster}
 	live := m.recent.Latest(key, s.cache.Namespace, s.live[key])
 	set, _ := live.(*appsv1.StatefulSet)
+	if set != nil && !s.owner().Owns(set) {
+		set = nil
+	}
 	is := observe.Observe(set, s.pods)
 	look = m.explainLack(ctx, s, set, &is)
 	return &is, look

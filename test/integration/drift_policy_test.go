@@ -140,6 +140,8 @@ func TestUnderReportDriftIsToldAndLeftAsItIs(t *testing.T) {
 	// Who changes it back by hand has nothing more to be told, and it stays as it is.
 	edit(t, one, service, func() { service.Spec.Ports[0].TargetPort = intstr.FromString("client") })
 	opens(t, cc, one, ofBudget, ofSet)
+	edit(t, one, service, func() { service.Spec.Ports[0].TargetPort = intstr.FromInt32(80) })
+	opens(t, cc, one, ofBudget, ofService, ofSet)
 
 	// A changed wish is applied in full, to what is there.
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Version = "1.6.39" })

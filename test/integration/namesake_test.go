@@ -1,12 +1,16 @@
 package integration
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/applyconfigurations"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,18 +26,8 @@ func TestARepairIsOfTheObjectThatWasLookedAt(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "namesake")
 	server := lab.Members[one].Client
-	children, problems := render.Render(&v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions.x", UID: "x"},
-		Spec: v1alpha1.MemberCacheSpec{CacheCluster: "sessions", Cluster: "x"}})
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
-	desired, err := apply.Desire(applyconfigurations.NewTypeConverter(clientgoscheme.Scheme), children[:1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); client.IgnoreAlreadyExists(err) != nil {
-		t.Fatal(err)
-	}
+	desired, _ := desiredOf(t, ns, "sessions", "x")
+	memberNamespace(t, server, ns)
 	looked := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions", UID: "00000000-0000-0000-0000-000000000001"}}
 	repair := func() apply.Report {
 		applier := &apply.Applier{Client: server, Reader: server, Recent: apply.NewRecent(), Namespace: ns, Now: time.Now, Since: time.Now()}
@@ -61,5 +55,125 @@ func TestARepairIsOfTheObjectThatWasLookedAt(t *testing.T) {
 	reload(t, server, theirs)
 	if len(theirs.Labels) > 0 || len(theirs.Spec.Ports) != 1 {
 		t.Errorf("somebody else's Service was taken over: labels %v, ports %v", theirs.Labels, theirs.Spec.Ports)
+	}
+}
+
+// desiredOf gives the children of a headless cache, and the mark of their owner.
+func desiredOf(t *testing.T, ns, name string, uid types.UID) ([]apply.Desired, string) {
+	t.Helper()
+	mc := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name + ".x", UID: uid}, Spec: v1alpha1.MemberCacheSpec{CacheCluster: name, Cluster: "x"}}
+	children, problems := render.Render(mc)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	desired, err := apply.Desire(applyconfigurations.NewTypeConverter(clientgoscheme.Scheme), children)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return desired, render.OwnerMark(mc)
+}
+
+func memberNamespace(t *testing.T, server client.Client, ns string) {
+	t.Helper()
+	if err := server.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); client.IgnoreAlreadyExists(err) != nil {
+		t.Fatal(err)
+	}
+}
+
+// They have one field manager, so no conflict of fields holds one of them off.
+func TestOfTwoHubsThatCreateAnObjectAtOnceOneGetsIt(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t, "two-hubs")
+	server := lab.Members[one].Client
+	memberNamespace(t, server, ns)
+	for round := range 10 {
+		name := fmt.Sprint("sessions-", round)
+		reports, marks := make([]apply.Report, 2), make([]string, 2)
+		var both sync.WaitGroup
+		for hub := range reports {
+			desired, mark := desiredOf(t, ns, name, types.UID(fmt.Sprint("hub-", hub)))
+			owner := apply.Owner{Mark: mark}
+			marks[hub] = mark
+			applier := &apply.Applier{Client: server, Reader: server, Recent: apply.NewRecent(), Namespace: ns, Owner: owner, Now: time.Now, Since: time.Now()}
+			both.Go(func() {
+				reports[hub] = applier.Apply(t.Context(), apply.Decide(desired, apply.Live{}, owner, applier.Recent))
+			})
+		}
+		both.Wait()
+		made := map[apply.Key]string{}
+		for hub := range reports {
+			for _, c := range reports[hub].Changes {
+				if other, ok := made[c.Key]; ok {
+					t.Errorf("%s was created for %s and for %s", c.Key, other, marks[hub])
+				}
+				made[c.Key] = marks[hub]
+			}
+		}
+		if len(reports[0].Failures)+len(reports[1].Failures) == 0 {
+			t.Errorf("neither hub was told of the other: %v", made)
+		}
+		for key, mark := range made {
+			there := &metav1.PartialObjectMetadata{}
+			there.SetGroupVersionKind(key.Kind)
+			if err := server.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: key.Name}, there); err != nil {
+				t.Fatal(err)
+			}
+			if got := there.Annotations[v1alpha1.AnnotationOwner]; got != mark {
+				t.Errorf("%s was created for %s and has the mark %s", key, mark, got)
+			}
+		}
+	}
+}
+
+// A cache's client Service has the name of the other's headless one.
+func TestOfTwoCachesThatWantOneObjectTheLaterOneGetsNothing(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t, "two-caches")
+	const pairs = 6
+	var caches []*v1alpha1.CacheCluster
+	for i := range pairs {
+		first := cache(ns, fmt.Sprint("c", i), one)
+		first.Spec.Service = &v1alpha1.ServiceSpec{Type: v1alpha1.ServiceClusterIP}
+		caches = append(caches, first, cache(ns, fmt.Sprintf("c%d-client", i), one))
+	}
+	var all sync.WaitGroup
+	for _, cc := range caches {
+		all.Go(func() { _ = lab.Hub.Client.Create(t.Context(), cc) })
+	}
+	all.Wait()
+	for i := range pairs {
+		pair := caches[2*i : 2*i+2]
+		var winner, loser *v1alpha1.CacheCluster
+		for _, cc := range pair {
+			becomes(t, cc, "is ready, or told of the other", func(cc *v1alpha1.CacheCluster) error {
+				entry, err := statusOf(cc, one)
+				switch {
+				case err != nil:
+					return err
+				case entry.State == v1alpha1.MemberReady:
+					winner = cc
+				case entry.Reason == v1alpha1.ReasonObjectOfAnother:
+					loser = cc
+				default:
+					return fmt.Errorf("%s %+v", entry.State, entry.Outcome)
+				}
+				return nil
+			})
+		}
+		if winner == nil || loser == nil {
+			t.Errorf("pair %d: winner %v, loser %v", i, winner, loser)
+			continue
+		}
+		err := lab.Members[one].Client.Get(t.Context(), client.ObjectKeyFromObject(loser), &appsv1.StatefulSet{})
+		if !apierrors.IsNotFound(err) {
+			t.Errorf("%s is told that it cannot have all of its children, and has its StatefulSet: %v", loser.Name, err)
+		}
+		service := &corev1.Service{}
+		if err := lab.Members[one].Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: fmt.Sprintf("c%d-client", i)}, service); err != nil {
+			t.Fatal(err)
+		}
+		if mark := service.Annotations[v1alpha1.AnnotationOwner]; mark != string(winner.UID)+"/"+one {
+			t.Errorf("the Service has the mark %s, and %s (%s) is ready", mark, winner.Name, winner.UID)
+		}
 	}
 }
