@@ -117,7 +117,7 @@ func (m *manager) restart(ctx context.Context, meanwhile ...func() error) (ended
 		}
 	}
 	started = time.Now()
-	next, err := process.Start(process.Command{Path: m.Binary, Args: old.Args[1:], Log: filepath.Join(m.dir, "hub.log")})
+	next, err := process.Start(filepath.Join(m.dir, "hub.log"), m.Binary, old.Args[1:]...)
 	if err != nil {
 		return ended, started, err
 	}

@@ -100,7 +100,7 @@ func (l *Lab) ensureManager(ctx context.Context, s *State, server string, report
 		return err
 	}
 	log := l.path(managerLog)
-	started, err := process.Start(process.Command{Path: binary, Args: l.managerArguments(m), Log: log})
+	started, err := process.Start(log, binary, l.managerArguments(m)...)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 )
 
@@ -88,16 +87,6 @@ func arguments(program string, f files, ports ports) []string {
 		}
 	}
 	return nil
-}
-
-// environment of every program. Half of what a small control plane computes is
-// garbage collection: a lab on a laptop has more memory than cores. Who sets the
-// variable knows better.
-func environment() []string {
-	if os.Getenv("GOGC") != "" {
-		return nil
-	}
-	return []string{"GOGC=400"}
 }
 
 // client arguments of the controller manager and the scheduler: there is one of

@@ -182,7 +182,7 @@ func (s *starter) programs(ctx context.Context, names ...string) error {
 		if err := os.WriteFile(s.files.log(name), nil, 0o600); err != nil {
 			return err
 		}
-		p, err := process.Start(process.Command{Path: path, Args: arguments(name, s.files, s.ports), Log: s.files.log(name), Env: environment()})
+		p, err := process.Start(s.files.log(name), path, arguments(name, s.files, s.ports)...)
 		if err != nil {
 			return err
 		}

@@ -68,7 +68,7 @@ func (i *Injector) start(name string, t task) (*process.Started, error) {
 	if err != nil {
 		return nil, err
 	}
-	return process.Start(process.Command{Path: self, Name: AgentProgram, Args: []string{AgentCommand, filepath.Join(folder, taskFile)}, Log: filepath.Join(folder, agentLog)})
+	return process.StartAs(AgentProgram, filepath.Join(folder, agentLog), self, AgentCommand, filepath.Join(folder, taskFile))
 }
 
 // stop ends a task and removes its files.

@@ -51,35 +51,26 @@ type Started struct {
 	Exited <-chan struct{}
 }
 
-// Command is a program to be started.
-type Command struct {
-	// Path of the program, and Name under which it is found again; its path if empty.
-	Path, Name string
-	Args       []string
-	// Log is the file that its output is appended to. It runs in the folder of that.
-	Log string
-	// Env is added to the environment of this process, as NAME=VALUE.
-	Env []string
+// Start runs a program detached: in a session of its own, so that Ctrl-C does not
+// reach it, with its output appended to the log.
+func Start(log, program string, args ...string) (*Started, error) {
+	return StartAs(program, log, program, args...)
 }
 
-// Start runs a program detached: in a session of its own, so that Ctrl-C does not
-// reach it.
-func Start(c Command) (*Started, error) {
-	output, err := os.OpenFile(c.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+// StartAs starts a program under another name, by which it is then found.
+func StartAs(name, log, program string, args ...string) (*Started, error) {
+	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = output.Close() }()
-	cmd := exec.Command(c.Path, c.Args...)
-	if c.Name != "" {
-		cmd.Args[0] = c.Name
-	}
-	cmd.Dir = filepath.Dir(c.Log)
-	cmd.Env = append(os.Environ(), c.Env...)
+	cmd := exec.Command(program, args...)
+	cmd.Args[0] = name
+	cmd.Dir = filepath.Dir(log)
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", c.Path, err)
+		return nil, fmt.Errorf("start %s: %w", program, err)
 	}
 	exited := make(chan struct{})
 	go func() {

@@ -44,7 +44,7 @@ func TestAStartedProgramIsFoundByItsFolderOnlyAndStopped(t *testing.T) {
 	mine, other := filepath.Join(dir, "member-1"), filepath.Join(dir, "member-10")
 	path := program(t, "lab-program")
 	for _, folder := range []string{mine, other} {
-		if _, err := Start(Command{Path: path, Args: []string{"--data=" + folder + "/etcd"}, Log: filepath.Join(dir, "log")}); err != nil {
+		if _, err := Start(filepath.Join(dir, "log"), path, "--data="+folder+"/etcd"); err != nil {
 			t.Fatal(err)
 		}
 	}
