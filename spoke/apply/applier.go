@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -280,12 +281,30 @@ func (a *Applier) write(ctx context.Context, step *Step, extra ...client.PatchOp
 // moment ago, and take it over without a conflict.
 const absentVersion = "1"
 
+// refusesVersion says that the member cannot be asked so: of Services, API servers before
+// Kubernetes 1.24 may answer 500 with these words. There a first apply is guarded by the
+// look before it only.
+func refusesVersion(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "resourceVersion should not be set on objects to be created")
+}
+
 func (a *Applier) send(ctx context.Context, step *Step, extra []client.PatchOption) (client.Object, error) {
+	applied, err := a.sendOnce(ctx, step, extra)
+	if step.Verb == Create && !step.unguarded && refusesVersion(err) {
+		step.unguarded = true
+		applied, err = a.sendOnce(ctx, step, extra)
+	}
+	return applied, err
+}
+
+func (a *Applier) sendOnce(ctx context.Context, step *Step, extra []client.PatchOption) (client.Object, error) {
 	intent := step.Intent.DeepCopy()
 	options := append([]client.PatchOption{client.FieldOwner(v1alpha1.FieldManager)}, extra...)
-	if step.Verb == Create {
+	switch {
+	case step.Verb == Create && step.unguarded:
+	case step.Verb == Create:
 		intent.SetResourceVersion(absentVersion)
-	} else {
+	default:
 		// Force is for the object that was looked at: a namesake that came since, of
 		// whoever, is refused by its UID.
 		intent.SetUID(step.Live.GetUID())

@@ -45,6 +45,8 @@ type member struct {
 	busy bool
 	// refuses answers what is applied to these with 403.
 	refuses map[Key]bool
+	// old answers a Service with a version as Kubernetes 1.22 does.
+	old bool
 }
 
 func (m *member) Get(_ context.Context, at client.ObjectKey, object client.Object, _ ...client.GetOption) error {
@@ -75,6 +77,9 @@ func (m *member) Patch(_ context.Context, object client.Object, patch client.Pat
 		m.rehearsed = append(m.rehearsed, key.String())
 	default:
 		m.applied = append(m.applied, key.String())
+	}
+	if m.old && key.Kind == render.ServiceKind && sent.ResourceVersion != "" {
+		return apierrors.NewInternalError(errors.New("resourceVersion should not be set on objects to be created"))
 	}
 	if m.refuses[key] {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: key.Kind.Kind}, key.Name, errors.New("exceeded quota: few"))
@@ -371,6 +376,21 @@ func TestWhatWasChangedBackByHandIsTakenBackAndNotCalledDrift(t *testing.T) {
 		}
 		if got := report.Changes[0].Drifted(); got != c.drifted {
 			t.Errorf("%s: drifted %t", name, got)
+		}
+	}
+}
+
+func TestAMemberThatTakesNoVersionForAServiceGetsItWithout(t *testing.T) {
+	all := desired(t)
+	m := &member{holds: map[Key]*unstructured.Unstructured{}, old: true}
+	applier := applierTo(m, owner)
+	report := applier.Apply(t.Context(), Decide(all, Live{}, owner, applier.Recent))
+	if len(report.Failures) > 0 || len(report.Inventory) != len(all) {
+		t.Errorf("failures %v, inventory %v", report.Failures, report.Inventory)
+	}
+	for _, sent := range m.rehearsed {
+		if strings.HasPrefix(sent, "Service/") && len(m.rehearsed) == len(all)-1 {
+			t.Errorf("%v: no Service was sent with a version", m.rehearsed)
 		}
 	}
 }

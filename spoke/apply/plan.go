@@ -97,6 +97,9 @@ type Step struct {
 	// Recreating: the inventory says that this child is being recreated.
 	Recreating bool
 
+	// unguarded: the member cannot be asked to create or fail.
+	unguarded bool
+
 	// wish is what was desired, with nothing held.
 	wish Desired
 }

@@ -121,8 +121,8 @@ func (a *Applier) rehearse(ctx context.Context, plan *Plan, first int, report *R
 func (a *Applier) try(ctx context.Context, step *Step, first bool) *outcome.Failure {
 	var refused *outcome.Failure
 	if step.Verb == Create && !first {
-		_, err := a.write(ctx, step, client.DryRunAll)
-		if err == nil {
+		answer, err := a.write(ctx, step, client.DryRunAll)
+		if err == nil && (!step.unguarded || answer.GetResourceVersion() == "") {
 			return nil
 		}
 		if refused = outcome.Of(err, "apply", step.Key().String()); refused != nil && !apierrors.IsConflict(err) && !inTheWay(refused) {
