@@ -388,9 +388,7 @@ func TestAMemberThatTakesNoVersionForAServiceGetsItWithout(t *testing.T) {
 	if len(report.Failures) > 0 || len(report.Inventory) != len(all) {
 		t.Errorf("failures %v, inventory %v", report.Failures, report.Inventory)
 	}
-	for _, sent := range m.rehearsed {
-		if strings.HasPrefix(sent, "Service/") && len(m.rehearsed) == len(all)-1 {
-			t.Errorf("%v: no Service was sent with a version", m.rehearsed)
-		}
+	if len(m.rehearsed) < len(all) {
+		t.Errorf("rehearsed %v: no Service was sent with a version first", m.rehearsed)
 	}
 }
