@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -52,6 +54,38 @@ func TestLabCommandsWithoutALabOrWithWrongInput(t *testing.T) {
 				t.Errorf("exit code %d, want %d\nout: %s\nerr: %s", code, test.code, out, err)
 			}
 		})
+	}
+}
+
+// As up leaves a lab behind that it did not make to the end, or did.
+func labFolder(t *testing.T, name string, files ...string) {
+	t.Helper()
+	root, err := lab.Root()
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(root, name), 0o700)
+	}
+	for _, file := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(root, file), []byte(name+"\n"), 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDownTakesTheLabOfTheLastUpAndNoOther(t *testing.T) {
+	t.Setenv(lab.StateVariable, filepath.Join(t.TempDir(), "labs"))
+	labFolder(t, "a")
+	labFolder(t, "b", "current")
+	labFolder(t, "half", "begun")
+	for _, want := range []string{"lab half is removed\n", "lab b is removed\n", "the lab of the last up is gone; there is still a: remove it with ", "the lab of the last up is gone; there is still a"} {
+		if code, out, errOut := runLab(t, "down"); code != exitOK || !strings.HasPrefix(out, want) {
+			t.Errorf("exit code %d, out %q, err %q; want %q", code, out, errOut, want)
+		}
+	}
+	for _, want := range []string{"lab a is removed\n", "there is no lab a\n"} {
+		if code, out, _ := runLab(t, "down", "--name", "a"); code != exitOK || out != want {
+			t.Errorf("exit code %d, out %q, want %q", code, out, want)
+		}
 	}
 }
 

@@ -66,10 +66,10 @@ func tellOthers(cmd *cobra.Command) error {
 		return err
 	case len(names) == 0:
 		fmt.Fprintln(cmd.OutOrStdout(), noLab)
-	default:
-		fmt.Fprintf(cmd.OutOrStdout(), "the lab of the last up is gone; there is still %s: remove it with %s down --name %s, or all with --all\n",
-			strings.Join(names, ", "), invocation(), names[0])
+		return nil
 	}
+	fmt.Fprintf(cmd.OutOrStdout(), "the lab of the last up is gone; there is still %s: remove it with %s down --name %s, or all with --all\n",
+		strings.Join(names, ", "), invocation(), names[0])
 	return nil
 }
 

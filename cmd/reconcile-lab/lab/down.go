@@ -43,30 +43,29 @@ func Down(ctx context.Context, l *Lab, p Provider, report func(subject, step str
 	return l.remove()
 }
 
-// remove deletes the lab's folder, and the folder of all labs with the last one.
+// remove deletes the lab's folder, then what names it, and the folder of all labs with
+// the last one.
 func (l *Lab) remove() error {
-	current, err := LastUp()
-	if err != nil {
-		return err
+	var naming []string
+	for _, file := range []string{currentFile, begunFile} {
+		is, err := named(file)
+		if err != nil {
+			return err
+		}
+		if is == "" || is == l.Name {
+			naming = append(naming, file)
+		}
 	}
 	if err := os.RemoveAll(l.Dir); err != nil {
 		return fmt.Errorf("remove the files of lab %s: %w", l.Name, err)
 	}
 	root := filepath.Dir(l.Dir)
-	left, err := List()
-	if err != nil {
-		return err
+	for _, file := range naming {
+		if err := os.Remove(filepath.Join(root, file)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 	}
-	switch {
-	case len(left) == 0:
-		err = os.Remove(filepath.Join(root, "current"))
-		// A lab that is being made at this moment keeps the folder.
-		_ = os.Remove(root)
-	case current == l.Name:
-		err = os.Remove(filepath.Join(root, "current"))
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
+	// A lab that is there, or that is being made at this moment, keeps the folder.
+	_ = os.Remove(root)
+	return nil
 }

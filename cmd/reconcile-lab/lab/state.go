@@ -116,11 +116,10 @@ func List() ([]string, error) {
 	return names, nil
 }
 
-// Current is the lab of the last up, or the only one there is; "" if there is
-// none. Where the lab of the last up is gone and several are left, none is guessed:
-// a down would take the wrong one.
+// Current is the lab of the last up that came to its end, or the only one there is; ""
+// if there is none. Where that one is gone and several are left, none is guessed.
 func Current() (string, error) {
-	name, err := LastUp()
+	name, err := named(currentFile)
 	if err != nil || name != "" {
 		return name, err
 	}
@@ -134,13 +133,30 @@ func Current() (string, error) {
 	return "", fmt.Errorf("the lab of the last up is gone: choose one with --lab: %s", strings.Join(labs, ", "))
 }
 
-// LastUp is the lab of the last up, "" once it is gone.
+// LastUp is the lab of the last up, also of one that did not come to its end; "" once it
+// is gone.
 func LastUp() (string, error) {
+	name, err := named(begunFile)
+	if err != nil || name != "" {
+		return name, err
+	}
+	return named(currentFile)
+}
+
+// Files beside the labs' folders that hold the name of one: of the last up that came to
+// its end, and of one that has not yet.
+const (
+	currentFile = "current"
+	begunFile   = "begun"
+)
+
+// named reads such a file; "" where it names no lab that is there.
+func named(file string) (string, error) {
 	root, err := Root()
 	if err != nil {
 		return "", err
 	}
-	content, err := os.ReadFile(filepath.Join(root, "current"))
+	content, err := os.ReadFile(filepath.Join(root, file))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -155,7 +171,19 @@ func LastUp() (string, error) {
 }
 
 func (l *Lab) makeCurrent() error {
-	return WriteFile(filepath.Join(filepath.Dir(l.Dir), "current"), []byte(l.Name+"\n"))
+	if err := l.name(currentFile); err != nil {
+		return err
+	}
+	err := os.Remove(filepath.Join(filepath.Dir(l.Dir), begunFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// name writes the lab's name into a file beside the labs' folders.
+func (l *Lab) name(file string) error {
+	return WriteFile(filepath.Join(filepath.Dir(l.Dir), file), []byte(l.Name+"\n"))
 }
 
 // Load returns the lab's state; the zero value if there is no such lab, or one

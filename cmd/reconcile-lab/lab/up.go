@@ -69,7 +69,7 @@ func Up(ctx context.Context, l *Lab, p Provider, o Options) error {
 	}
 	state.Provider, state.Members = p.Name(), wanted[1:]
 	// Recorded first, so that Down finds what an interrupted Up leaves.
-	if err := l.save(state); err != nil {
+	if err := errors.Join(l.save(state), l.name(begunFile)); err != nil {
 		return err
 	}
 
