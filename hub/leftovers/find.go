@@ -28,13 +28,15 @@ type owned struct {
 	uids  map[types.UID]bool
 }
 
-// ownedBy takes the MemberCaches of all members: the mark names the member, and a
-// cluster may be a member under two names.
-func ownedBy(caches []v1alpha1.MemberCache) owned {
+// ownedBy takes the marks of the member's own MemberCaches, and the inventories of all: a
+// cluster may be a member under two names, of which the other one looks after a child.
+func ownedBy(caches []v1alpha1.MemberCache, member string) owned {
 	o := owned{marks: map[[2]string]bool{}, uids: map[types.UID]bool{}}
 	for i := range caches {
 		mc := &caches[i]
-		o.marks[[2]string{mc.Namespace, render.OwnerMark(mc)}] = true
+		if mc.Spec.Cluster == member {
+			o.marks[[2]string{mc.Namespace, render.OwnerMark(mc)}] = true
+		}
 		for _, e := range mc.Status.Inventory {
 			o.uids[e.UID] = true
 		}

@@ -22,7 +22,7 @@ func memberCache(namespace, cache, uid, member string, inventory ...string) v1al
 }
 
 func TestAChildIsLeftOverIfNoMemberCacheOwnsIt(t *testing.T) {
-	caches := []v1alpha1.MemberCache{memberCache("shop", "sessions", "u1", "eu-1", "x"), memberCache("shop", "carts", "u2", "us-1")}
+	caches := []v1alpha1.MemberCache{memberCache("shop", "sessions", "u1", "eu-1", "x"), memberCache("shop", "carts", "u2", "us-1", "y")}
 	for _, c := range []struct {
 		name, why string
 		child     child
@@ -32,12 +32,13 @@ func TestAChildIsLeftOverIfNoMemberCacheOwnsIt(t *testing.T) {
 		{"a child whose mark was taken off", "the inventory knows its UID", child{namespace: "shop", uid: "of-x"}, false},
 		{"a child of an earlier life", "the CacheCluster is another one", child{namespace: "shop", mark: "u0/eu-1"}, true},
 		{"a child in another namespace", "its MemberCache would be there", child{namespace: "stock", mark: "u1/eu-1"}, true},
-		{"a child of another member", "the cluster has two names, and the MemberCache of the other one looks after it", child{namespace: "shop", mark: "u2/us-1"}, false},
+		{"a child of another member", "its MemberCache is of that one", child{namespace: "shop", mark: "u2/us-1"}, true},
+		{"a child that another member's inventory holds", "the cluster has two names, and the other one looks after it", child{namespace: "shop", mark: "u2/us-1", uid: "of-y"}, false},
 		{"a child of a former name of the member", "nobody looks for it", child{namespace: "shop", mark: "u1/eu-0"}, true},
 		{"an object with nothing but the label", "nobody looks for it", child{namespace: "shop"}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := len(unowned([]child{c.child}, ownedBy(caches))) == 1; got != c.left {
+			if got := len(unowned([]child{c.child}, ownedBy(caches, "eu-1"))) == 1; got != c.left {
 				t.Errorf("left over: %t, want %t: %s", got, c.left, c.why)
 			}
 		})

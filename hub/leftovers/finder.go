@@ -85,8 +85,8 @@ func (f *Finder) Start(ctx context.Context) error {
 		if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 			object = tombstone.Obj
 		}
-		if mc, ok := object.(*v1alpha1.MemberCache); ok {
-			f.poke(mc.Spec.Cluster)
+		if _, ok := object.(*v1alpha1.MemberCache); ok {
+			f.poke()
 		}
 	}})
 	if err != nil {
@@ -102,11 +102,12 @@ func (f *Finder) Start(ctx context.Context) error {
 	return nil
 }
 
-// poke asks for a look at a member, if it is engaged.
-func (f *Finder) poke(member string) {
+// poke asks for a look at each member that is engaged: a cluster may be a member under
+// two names.
+func (f *Finder) poke() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if look, ok := f.looks[member]; ok {
+	for _, look := range f.looks {
 		again(look)
 	}
 }
@@ -272,7 +273,7 @@ func (f *Finder) suspect(ctx context.Context, name string, cl cluster.Cluster) (
 	if err := f.Hub.GetCache().List(ctx, &caches, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list MemberCaches: %w", err)
 	}
-	return unowned(children, ownedBy(caches.Items)), nil
+	return unowned(children, ownedBy(caches.Items, name)), nil
 }
 
 func listOf(cl cluster.Cluster, object client.Object) (client.ObjectList, string, error) {
@@ -320,7 +321,7 @@ func (f *Finder) confirm(ctx context.Context, name string, cl cluster.Cluster, s
 	if err := f.Hub.GetAPIReader().List(ctx, &caches); err != nil {
 		return nil, fmt.Errorf("list MemberCaches: %w", err)
 	}
-	return unowned(there, ownedBy(caches.Items)), nil
+	return unowned(there, ownedBy(caches.Items, name)), nil
 }
 
 // tell writes the condition if it says anything new.

@@ -104,6 +104,16 @@ func (r *Report) Worst() *outcome.Failure {
 // time-out, or asks to be left alone for a while.
 func (a *Applier) Apply(ctx context.Context, plan Plan) Report {
 	var report Report
+	// Two caches that want the same child come one after the other: a new one that comes
+	// later is told, and gets none.
+	release, failure := a.Recent.claim(ctx, a.Namespace, plan.Steps)
+	if failure != nil {
+		report.fail(failure)
+		report.notSeen(plan.Steps)
+		report.keepInventory(a.Owner.Inventory)
+		return report
+	}
+	defer release()
 	if !plan.begun(a.Owner) {
 		a.begin(ctx, &plan, &report)
 	} else if stop := a.confirm(ctx, &plan, &report); stop {
@@ -142,10 +152,8 @@ func (a *Applier) inTurn(ctx context.Context, steps []Step, report *Report) (sto
 
 // begin carries out the first steps of a cache: the StatefulSet's, the most costly of
 // them, is its own rehearsal. The others follow all at once: none depends on another,
-// and to a member far away each would cost a round trip. Two caches that want the same
-// child begin one after the other, so that the later one is told, and gets none.
+// and to a member far away each would cost a round trip.
 func (a *Applier) begin(ctx context.Context, plan *Plan, report *Report) {
-	defer a.Recent.claim(ctx, a.Namespace, plan.Steps)()
 	first := plan.first()
 	if a.rehearse(ctx, plan, first, report); len(report.Failures) > 0 {
 		return
@@ -216,7 +224,7 @@ func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bo
 			// Neither right nor left as it is.
 			report.Unseen = append(report.Unseen, key)
 		}
-		return report.fail(foreign(outcome.Of(err, "apply", key.String()), step))
+		return report.fail(foreign(err, step))
 	}
 	a.Recent.Learn(step.Desired, applied)
 	a.Recent.Put(key, a.Namespace, applied)
@@ -332,7 +340,12 @@ func namespaceMissing(err error) bool {
 }
 
 // foreign names the object in a conflict that a first apply met.
-func foreign(f *outcome.Failure, step *Step) *outcome.Failure {
+func foreign(err error, step *Step) *outcome.Failure {
+	f := outcome.Of(err, "apply", step.Key().String())
+	if apierrors.IsConflict(err) && f.Class == v1alpha1.ClassTransient && step.Verb == Create {
+		// Perhaps by us: an answer may have been lost.
+		f.Message = fmt.Sprintf("%s came into being in the member at the same moment; it is looked at again", step.Key())
+	}
 	if f.Reason == v1alpha1.ReasonObjectOfAnother && step.Verb == Create {
 		f.Message = fmt.Sprintf("metadata.name: %q: %s came into being in the member at the same moment, made by somebody else", step.Intent.GetName(), step.Key())
 	}

@@ -25,8 +25,9 @@
 // child exists and cannot be found, so nothing has to be saved before applying.
 //
 // Nothing is created because a cache lacks it: whatever the cache calls absent is
-// looked up in the API server first, and the first apply of an object does not
-// force, so that an object of somebody else is met as a conflict, not taken.
+// looked up in the API server first, and the first apply of an object creates it or
+// fails, see absentVersion. Whoever works on a child claims it meanwhile, so that two
+// caches of one hub that want the same one come one after the other.
 //
 // At the end children are deleted, the StatefulSet and its pods first, or released:
 // left running without our marks.

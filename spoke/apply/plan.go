@@ -278,8 +278,9 @@ func (o Owner) entry(key Key) (v1alpha1.InventoryEntry, bool) {
 	return v1alpha1.InventoryEntry{}, false
 }
 
-// Owns says whether a live object is a child of this owner.
-func (o Owner) Owns(live metav1.Object) bool { return ownedBy(live, o) }
+// Owns says whether a live object is a child of this owner, also one whose mark a person
+// changed.
+func (o Owner) Owns(live metav1.Object) bool { return ownedBy(live, o) || o.remarked(live) }
 
 // ownedBy tells our children from those of others. The mark decides; where
 // somebody removed the mark, the inventory's UID does, and where somebody changed

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -442,5 +443,78 @@ func TestWhatIsYieldedIsNotInTheIntentThatIsApplied(t *testing.T) {
 	}
 	if n, found, err := unstructured.NestedInt64(all[1].Intent.Object, "spec", "replicas"); !found || err != nil {
 		t.Errorf("the intent itself lost its %d replicas: %v", n, err)
+	}
+}
+
+func TestWhoseALiveObjectIs(t *testing.T) {
+	all := desired(t)
+	mark := fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.AnnotationOwner)
+	for _, c := range []struct {
+		name   string
+		change func(set *unstructured.Unstructured)
+		known  bool
+		owns   bool
+	}{
+		{"ours", func(*unstructured.Unstructured) {}, false, true},
+		{"without a mark, and known", func(set *unstructured.Unstructured) { annotate(set, v1alpha1.AnnotationOwner, "") }, true, true},
+		{"without a mark", func(set *unstructured.Unstructured) { annotate(set, v1alpha1.AnnotationOwner, "") }, false, false},
+		{"another mark, by a person, and known", func(set *unstructured.Unstructured) {
+			*set = *applied(t, &all[1], mark)
+			annotate(set, v1alpha1.AnnotationOwner, "other/member-1")
+		}, true, true},
+		{"another mark, by another hub, and known", func(set *unstructured.Unstructured) { annotate(set, v1alpha1.AnnotationOwner, "other/member-1") }, true, false},
+		{"another mark", func(set *unstructured.Unstructured) { annotate(set, v1alpha1.AnnotationOwner, "other/member-1") }, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			set := applied(t, &all[1])
+			o := owner
+			if c.known {
+				o.Inventory = inventoryOf(Live{setKey: set})
+			}
+			c.change(set)
+			if got := o.Owns(set); got != c.owns {
+				t.Errorf("owned: %t", got)
+			}
+		})
+	}
+}
+
+func TestWhatAHubReleasedIsNotSaidToBeOfStrangers(t *testing.T) {
+	all := desired(t)
+	live := liveOf(t, all)
+	annotate(live[setKey], v1alpha1.AnnotationOwner, "")
+	step := stepOf(t, Decide(all, live, owner, NewRecent()), setKey)
+	if step.Verb != Refuse || !strings.Contains(step.Problem.Message, "it carries no owner's mark: a hub released it, or somebody removed the mark") {
+		t.Errorf("%s: %+v", step.Verb, step.Problem)
+	}
+}
+
+func TestAChildThatIsClaimedIsWaitedFor(t *testing.T) {
+	all := desired(t)
+	steps := []Step{{Desired: all[0]}, {Desired: all[1]}}
+	r := NewRecent()
+	release, late := r.claim(t.Context(), "shop", steps)
+	if late != nil {
+		t.Fatal(late)
+	}
+	if other, late := r.claim(t.Context(), "stock", steps); late != nil {
+		t.Errorf("another namespace is kept waiting: %v", late)
+	} else {
+		other()
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, late := r.claim(soon, "shop", steps[1:]); late == nil || late.Class != v1alpha1.ClassTransient {
+		t.Errorf("claimed twice: %v", late)
+	}
+	got := make(chan func())
+	go func() {
+		next, _ := r.claim(t.Context(), "shop", steps[1:])
+		got <- next
+	}()
+	release()
+	(<-got)()
+	if len(r.claimed) > 0 {
+		t.Errorf("%d claims are left", len(r.claimed))
 	}
 }

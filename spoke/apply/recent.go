@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 )
@@ -23,7 +24,7 @@ type Recent struct {
 	known   map[lesson]*drift.Fields
 	unfit   map[place]unfit
 	tried   map[place]tried
-	// claimed are children that somebody begins to create, each until the channel closes.
+	// claimed are children that somebody works on, each until the channel closes.
 	claimed map[place]chan struct{}
 }
 
@@ -46,19 +47,19 @@ func NewRecent() *Recent {
 	return &Recent{written: map[place]metav1.Object{}, known: map[lesson]*drift.Fields{}, unfit: map[place]unfit{}, tried: map[place]tried{}, claimed: map[place]chan struct{}{}}
 }
 
-// claim waits until nobody else begins to create one of these children, and keeps
-// others from it until it is released. It does not wait longer than ctx.
-func (r *Recent) claim(ctx context.Context, namespace string, steps []Step) (release func()) {
+// claim waits until nobody else works on one of these children, and keeps others from
+// it until it is released. It does not wait longer than ctx.
+func (r *Recent) claim(ctx context.Context, namespace string, steps []Step) (release func(), late *outcome.Failure) {
 	for {
 		mine, busy := r.tryClaim(namespace, steps)
 		if busy == nil {
-			return func() { r.release(mine) }
+			return func() { r.release(mine) }, nil
 		}
 		select {
 		case <-busy:
 		case <-ctx.Done():
-			// Whatever is asked for now fails by itself.
-			return func() {}
+			return nil, &outcome.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonMemberError,
+				Message: "another CacheCluster that has a child of the same name is being worked on"}
 		}
 	}
 }

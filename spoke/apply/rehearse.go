@@ -16,7 +16,7 @@ import (
 // confirm looks up whatever the cache calls absent: it may be behind, or not show
 // a child because somebody removed its label. Only then is anything written, and
 // never a child that could not be looked up: an object of somebody else may be
-// there, and an apply without force joins it where no field conflicts. And it looks up
+// there. And it looks up
 // what the cache says is in the way, before that is told.
 func (a *Applier) confirm(ctx context.Context, plan *Plan, report *Report) (stop bool) {
 	for i := range plan.Steps {

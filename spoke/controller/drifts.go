@@ -126,6 +126,18 @@ func driftedCondition(set conditions, open []v1alpha1.DriftFinding, r *result) {
 	set.only(v1alpha1.ConditionDrifted, len(open) > 0, reason, message)
 }
 
+// byWhom names the managers that are known.
+func byWhom(f *v1alpha1.DriftFinding) string {
+	known := slices.DeleteFunc(f.Managers(), func(manager string) bool { return manager == "" || manager == drift.Unknown })
+	switch {
+	case len(known) == 0:
+		return drift.Unknown
+	case len(known) > shownOpen:
+		return fmt.Sprintf("%s and %d more", strings.Join(known[:shownOpen], ", "), len(known)-shownOpen)
+	}
+	return strings.Join(known, " and ")
+}
+
 // sentence names objects, fields and managers.
 func sentence(open []v1alpha1.DriftFinding) string {
 	var parts []string
@@ -135,7 +147,7 @@ func sentence(open []v1alpha1.DriftFinding) string {
 			break
 		}
 		f := &open[i]
-		by := strings.Join(f.Managers(), " and ")
+		by := byWhom(f)
 		what := strings.Join(f.Fields, ", ") + " changed by " + by
 		switch {
 		case f.Deleted:

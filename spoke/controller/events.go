@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,7 +56,7 @@ func trouble(s *v1alpha1.MemberCacheStatus) string {
 }
 
 func sameDrift(a, b *v1alpha1.DriftFinding) bool {
-	return a.Object == b.Object && a.Foreign == b.Foreign && a.Deleted == b.Deleted && a.Manager == b.Manager && slices.Equal(a.Fields, b.Fields)
+	return a.Object == b.Object && a.Foreign == b.Foreign && a.Deleted == b.Deleted && slices.Equal(a.Managers(), b.Managers()) && slices.Equal(a.Fields, b.Fields)
 }
 
 func driftReason(f *v1alpha1.DriftFinding) string {
@@ -75,7 +74,7 @@ func described(f *v1alpha1.DriftFinding) string {
 	if f.Foreign {
 		did = "added"
 	}
-	return fmt.Sprintf("%s: %s %s by %s", f.Object, strings.Join(f.Fields, ", "), did, cmp.Or(f.Manager, "unknown"))
+	return fmt.Sprintf("%s: %s %s by %s", f.Object, strings.Join(f.Fields, ", "), did, byWhom(f))
 }
 
 func advice(o *v1alpha1.Outcome) string {

@@ -44,8 +44,9 @@ type fight struct {
 	last    time.Time
 	finding v1alpha1.DriftFinding
 	held    bool
-	// The rest is of an object that is put right slowly: how often that was done, the
-	// pause and when it ends.
+	// The rest is of an object that is put right slowly: how often each of the flips that
+	// are the fight was put right, how often the object was, the pause and when it ends.
+	sides map[flip]int
 	count int
 	pause time.Duration
 	due   time.Time
@@ -55,7 +56,11 @@ type fight struct {
 }
 
 // flip is what one manager did to one field, or to the whole object, which has no name.
-type flip struct{ manager, field string }
+type flip struct {
+	manager, field string
+	// foreign: the field was added.
+	foreign bool
+}
 
 // slow says that the object is put right slowly.
 func (f *fight) slow() bool { return f.count > 0 }
@@ -72,30 +77,59 @@ func (f *fight) repaired(finding v1alpha1.DriftFinding, now time.Time) {
 	}
 	f.last, f.finding, f.held = now, finding, false
 	if f.slow() {
+		for _, once := range flipsIn(&finding) {
+			if f.sides[once] > 0 {
+				f.sides[once]++
+			}
+		}
+		f.join(&finding, now)
 		f.count++
 		f.pause = min(2*f.pause, fightPauseMax)
 		f.due = now.Add(f.pause)
 	}
 }
 
-// holds says whether a new drift is to wait. It may be the one that makes a fight.
+// holds says whether a new drift is to wait. It may be the one that makes a fight. What
+// has its values, and is only held by somebody else, does not wait.
 func (f *fight) holds(drifted func() v1alpha1.DriftFinding, now time.Time) bool {
-	switch {
-	case f.slow() && (f.held || !now.Before(f.due)):
-		return now.Before(f.due)
-	case !f.slow() && !f.armed(now):
+	if f.slow() && !now.Before(f.due) || !f.slow() && !f.armed(now) {
 		return false
 	}
 	finding := drifted()
-	if !f.slow() {
-		if !slices.ContainsFunc(flipsIn(&finding), func(once flip) bool { return f.often(once, now) }) {
-			return false
-		}
+	switch {
+	case len(flipsIn(&finding)) == 0:
+		return false
+	case f.slow():
+	case f.join(&finding, now):
 		f.count, f.pause = fightFlips, fightPause
 		f.due = f.last.Add(f.pause)
+	default:
+		return false
 	}
-	f.finding, f.held = finding, true
+	// Until the next repair the same is told, whatever others make of it meanwhile.
+	if !f.held {
+		f.finding, f.held = finding, true
+	}
 	return now.Before(f.due)
+}
+
+// join makes those of what drifted a part of the fight that were put right often enough,
+// and says whether there are any.
+func (f *fight) join(finding *v1alpha1.DriftFinding, now time.Time) bool {
+	joined := false
+	for _, once := range flipsIn(finding) {
+		if !f.often(once, now) {
+			continue
+		}
+		joined = true
+		if f.sides == nil {
+			f.sides = map[flip]int{}
+		}
+		if f.sides[once] == 0 {
+			f.sides[once] = fightFlips
+		}
+	}
+	return joined
 }
 
 // armed says that something was put right often enough for a fight lately.
@@ -141,7 +175,10 @@ func flipsIn(f *v1alpha1.DriftFinding) []flip {
 	}
 	flips := make([]flip, 0, len(f.Fields))
 	for _, field := range f.Fields {
-		flips = append(flips, flip{manager: f.ManagerOf(field), field: field})
+		// The last one may count those that are not named.
+		if !strings.HasPrefix(field, "and ") {
+			flips = append(flips, flip{manager: f.ManagerOf(field), field: field, foreign: f.Foreign})
+		}
 	}
 	return flips
 }
@@ -157,10 +194,10 @@ func (f *fights) hold(cache types.NamespacedName, object apply.Key, drifted func
 
 // bout is what is to be said of the fights of one MemberCache.
 type bout struct {
-	// findings are what is fought over, and counts how often it was changed; open are
-	// those that are not right now, as far as is known.
-	findings, open []v1alpha1.DriftFinding
-	counts         []int
+	// told is what is said of each object that is fought over; open is what of them is not
+	// right now, as far as is known.
+	told []string
+	open []v1alpha1.DriftFinding
 	// tries of the slowed kind, and when the next one of what is open is due.
 	tries int32
 	due   time.Time
@@ -187,13 +224,13 @@ func (f *fights) settle(cache types.NamespacedName, report *apply.Report, now ti
 		if slices.Contains(report.Unseen, object) {
 			// Nothing is known of it. Whatever failed says when to look again.
 			if of.slow() {
-				going.add(of, !of.right)
+				going.add(object, of, !of.right)
 			}
 			continue
 		}
 		right := !slices.Contains(report.Fought, object)
 		if right && !of.right {
-			of.since = now
+			of.since, of.held = now, false
 		}
 		of.right = right
 		if open[object] || of.over(right, now) {
@@ -202,7 +239,7 @@ func (f *fights) settle(cache types.NamespacedName, report *apply.Report, now ti
 			continue
 		}
 		if of.slow() {
-			going.add(of, !right)
+			going.add(object, of, !right)
 			going.look(of.wait(right, now))
 		}
 	}
@@ -231,8 +268,8 @@ func (f *fights) forget(cache types.NamespacedName) {
 	delete(f.of, cache)
 }
 
-func (b *bout) add(of *fight, open bool) {
-	b.findings, b.counts = append(b.findings, of.finding), append(b.counts, of.count)
+func (b *bout) add(object apply.Key, of *fight, open bool) {
+	b.told = append(b.told, object.String()+": "+of.tell())
 	if !open {
 		return
 	}
@@ -241,6 +278,38 @@ func (b *bout) add(of *fight, open bool) {
 	if b.due.IsZero() || of.due.Before(b.due) {
 		b.due = of.due
 	}
+}
+
+// tell says who did what how often.
+func (f *fight) tell() string {
+	type side struct {
+		manager          string
+		count            int
+		deleted, foreign bool
+	}
+	fields := map[side][]string{}
+	for once, count := range f.sides {
+		at := side{once.manager, count, once.field == "", once.foreign}
+		fields[at] = append(fields[at], once.field)
+	}
+	var parts []string
+	for at, of := range fields {
+		slices.Sort(of)
+		what := strings.Join(of, ", ") + " was changed back"
+		switch {
+		case at.deleted:
+			what = "it was deleted"
+		case at.foreign:
+			what = strings.Join(of, ", ") + " was added"
+		}
+		by := " by " + at.manager
+		if at.manager == drift.Unknown {
+			by = ", by whom is unknown"
+		}
+		parts = append(parts, fmt.Sprintf("%s %d times%s", what, at.count, by))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
 }
 
 // look asks for the next reconcile after a time.
@@ -253,29 +322,11 @@ func (b *bout) look(wait time.Duration) {
 // failure that the fights are, or nil where there are none. It changes with a repair
 // only.
 func (b *bout) failure() *outcome.Failure {
-	if len(b.findings) == 0 {
+	if len(b.told) == 0 {
 		return nil
 	}
-	var parts []string
-	for i := range b.findings {
-		f := &b.findings[i]
-		what := strings.Join(f.Fields, ", ")
-		switch {
-		case f.Deleted:
-			what = "it was deleted"
-		case f.Foreign:
-			what += " was added"
-		default:
-			what += " was changed back"
-		}
-		by := ", by whom is unknown"
-		if known := slices.DeleteFunc(f.Managers(), func(who string) bool { return who == drift.Unknown }); len(known) > 0 {
-			by = " by " + strings.Join(known, " and ")
-		}
-		parts = append(parts, fmt.Sprintf("%s: %s %d times%s", f.Object, what, b.counts[i], by))
-	}
 	return &outcome.Failure{Class: v1alpha1.ClassConflict, Reason: v1alpha1.ReasonDriftFight,
-		Message: strings.Join(parts, "; ") + "; it is put right more and more slowly",
+		Message: strings.Join(b.told, "; ") + "; it is put right more and more slowly",
 		Hint:    "stop the other manager, or let it have the field with a rule in spec.drift.ignore"}
 }
 

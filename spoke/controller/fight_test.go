@@ -147,7 +147,7 @@ func TestTheFightBreakerHoldsAndLetsGo(t *testing.T) {
 	}
 	// What is said changes with the next repair only.
 	later := f.settle(fought, held, now.Add(20*time.Second))
-	if diff := cmp.Diff(said.findings, later.findings); diff != "" || said.failure().Message != later.failure().Message || !said.due.Equal(later.due) || said.tries != later.tries {
+	if diff := cmp.Diff(said.open, later.open); diff != "" || said.failure().Message != later.failure().Message || !said.due.Equal(later.due) || said.tries != later.tries {
 		t.Errorf("between two repairs something else is said:\n%s", diff)
 	}
 	now = now.Add(30 * time.Second)
@@ -266,28 +266,57 @@ func TestAStatusTellsOfAFightInTheSameWordsWhileNothingChanges(t *testing.T) {
 	}
 }
 
-func TestAFightNamesEveryoneWhoTakesPart(t *testing.T) {
+func TestAFightNamesThoseWhoTakePartAndHowOften(t *testing.T) {
 	both := changedBy("kubectl", "spec.replicas", "image", "label")
 	both.Changes = []v1alpha1.FieldChange{{Path: "image", Manager: "updater"}, {Path: "label", Manager: drift.Unknown}}
 	f := &fight{}
 	for i := range fightFlips {
 		f.repaired(both, noon.Add(time.Duration(i)*time.Second))
 	}
+	tells := func(want string) {
+		t.Helper()
+		var b bout
+		b.add(foughtIs, f, true)
+		if got := b.failure().Message; got != "StatefulSet/sessions: "+want+"; it is put right more and more slowly" {
+			t.Errorf("told is %q, want %q", got, want)
+		}
+	}
 	// Only one of them comes again.
 	alone := changedBy("updater", "image")
 	if !f.holds(func() v1alpha1.DriftFinding { return alone }, noon.Add(fightFlips*time.Second)) {
 		t.Fatal("not held")
 	}
-	var b bout
-	b.add(f, true)
-	if got, want := b.failure().Message, "StatefulSet/sessions: image was changed back 5 times by updater; it is put right more and more slowly"; got != want {
-		t.Errorf("told is %q, want %q", got, want)
+	tells("image was changed back 5 times by updater")
+	// A stranger's change waits too, and is no part of it.
+	stranger := changedBy("kubectl-edit", "other")
+	f.repaired(stranger, f.due)
+	tells("image was changed back 5 times by updater")
+	f.repaired(alone, f.due)
+	tells("image was changed back 6 times by updater")
+
+	f = &fight{}
+	for i := range fightFlips {
+		f.repaired(both, noon.Add(time.Duration(i)*time.Second))
 	}
-	f.repaired(both, f.due)
-	b = bout{}
-	b.add(f, true)
-	if got, want := b.failure().Message, "StatefulSet/sessions: spec.replicas, image, label was changed back 6 times by kubectl and updater; it is put right more and more slowly"; got != want {
-		t.Errorf("told is %q, want %q", got, want)
+	f.holds(func() v1alpha1.DriftFinding { return both }, noon.Add(fightFlips*time.Second))
+	tells("image was changed back 5 times by updater, label was changed back 5 times, by whom is unknown, spec.replicas was changed back 5 times by kubectl")
+}
+
+// Such as a field that was set back by hand and is held by whoever did so.
+func TestWhatHasItsValuesIsNoFight(t *testing.T) {
+	f := &fight{}
+	for range fightFlips {
+		f.repaired(again(), noon)
+	}
+	equal := func() v1alpha1.DriftFinding {
+		return v1alpha1.DriftFinding{Object: "StatefulSet/sessions", Manager: drift.Unknown}
+	}
+	if f.holds(equal, noon) || f.slow() {
+		t.Error("a fight over nothing")
+	}
+	f.holds(again, noon)
+	if !f.slow() || f.holds(equal, noon) {
+		t.Error("in a fight, what has its values is held")
 	}
 }
 
@@ -301,35 +330,41 @@ func TestFlipsOfLongAgoAreForgotten(t *testing.T) {
 	}
 }
 
-func TestWhatIsToldOfAFightIsHowTheObjectIsNow(t *testing.T) {
-	f, calls := &fight{}, 0
+func TestWhatIsToldOfAFightIsHowTheObjectWasFoundAfterTheLastRepair(t *testing.T) {
+	f := &fight{}
 	as := func(is string) func() v1alpha1.DriftFinding {
 		return func() v1alpha1.DriftFinding {
-			calls++
 			finding := again()
 			finding.Changes[0].Is = is
 			return finding
+		}
+	}
+	tells := func(want string) {
+		t.Helper()
+		if got := f.finding.Changes[0].Is; got != want {
+			t.Errorf("told is %s, want %s", got, want)
 		}
 	}
 	for range fightFlips {
 		f.repaired(again(), noon)
 	}
 	now := noon.Add(time.Second)
-	if !f.holds(as("7"), now) || f.finding.Changes[0].Is != "7" {
-		t.Errorf("told is %+v", f.finding.Changes)
-	}
-	f.repaired(as("7")(), f.due)
+	f.holds(as("7"), now)
+	tells("7")
+	// Each word of the other side would be a write to the hub.
+	f.holds(as("8"), now)
+	tells("7")
+	f.repaired(as("8")(), f.due)
 	now = noon.Add(31 * time.Second)
-	calls = 0
-	for range 3 {
-		if !f.holds(as("9"), now) || f.finding.Changes[0].Is != "9" {
-			t.Errorf("told is %+v", f.finding.Changes)
-		}
-	}
-	if calls != 1 {
-		t.Errorf("looked at %d times while nothing was put right", calls)
-	}
+	f.holds(as("9"), now)
+	tells("9")
 	if f.holds(as("9"), f.due) {
 		t.Error("held although it is due")
 	}
+	// It became right in another way, and is changed once more.
+	var of fights
+	of.of = map[types.NamespacedName]map[apply.Key]*fight{fought: {foughtIs: f}}
+	of.settle(fought, &apply.Report{}, now)
+	f.holds(as("11"), now)
+	tells("11")
 }
