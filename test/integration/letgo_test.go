@@ -99,18 +99,38 @@ func TestAMemberThatHangsIsLetGoByAnnotationAndWhatItStillHoldsIsToldWhenItRetur
 			}
 			return nil
 		})
-		for _, child := range childKinds(ns, "left") {
-			if err := lab.Members[two].Client.Delete(t.Context(), child); err != nil {
+		is := func(what string, right func(message string) bool) {
+			t.Helper()
+			eventually(t, what, func(ctx context.Context) error {
+				c, err := profileCondition(ctx, "silent", v1alpha1.ConditionLeftovers)
+				if err != nil {
+					return err
+				}
+				message := ""
+				if c != nil {
+					message = c.Message
+				}
+				if !right(message) {
+					return fmt.Errorf("condition %+v", c)
+				}
+				return nil
+			})
+		}
+		server := lab.Members[two].Client
+		set, service, budget := childrenOf(ns, "left")
+		for _, child := range []client.Object{service, budget} {
+			if err := server.Delete(t.Context(), child); err != nil {
 				t.Errorf("%T was not there any more: %v", child, err)
 			}
 		}
-		eventually(t, "the condition is gone", func(ctx context.Context) error {
-			c, err := profileCondition(ctx, "silent", v1alpha1.ConditionLeftovers)
-			if err != nil || c != nil && strings.Contains(c.Message, ns+"/") {
-				return fmt.Errorf("condition %+v: %w", c, err)
-			}
-			return nil
+		is("the condition names what is left", func(message string) bool {
+			return strings.Contains(message, ns+"/StatefulSet/left") && !strings.Contains(message, ns+"/Service/left")
 		})
+		edit(t, two, set, func() { delete(set.Annotations, v1alpha1.AnnotationOwner) })
+		heir := cache(ns, "left", "silent")
+		heir.Spec.Takeover = v1alpha1.TakeoverAlways
+		isReady(t, create(t, heir))
+		is("the condition is gone: it was taken over", func(message string) bool { return !strings.Contains(message, ns+"/") })
 	})
 }
 
