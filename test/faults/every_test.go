@@ -37,7 +37,7 @@ func boundOf(f Fault, longer time.Duration) int {
 const cleanRuns = 3
 
 func TestEveryFaultAtEveryPointEndsAsACleanRunDoes(t *testing.T) {
-	if strings.HasPrefix(chosen, "history/") {
+	if chosen == histories || strings.HasPrefix(chosen, histories+"/") {
 		return
 	}
 	if _, _, err := portion(); err != nil {

@@ -65,9 +65,20 @@ func steps() *rapid.Generator[[]step] {
 	return rapid.SliceOfN(one, 8, 30)
 }
 
+// all histories, of which a sample has a few, and the CASE that is all of them.
+const (
+	all       = 60
+	histories = "history"
+)
+
 // Histories end as they should whatever happens in them.
 func TestWhenTheNoiseStopsEveryInvariantHolds(t *testing.T) {
+	number, of, err := portion()
+	if err != nil {
+		t.Fatal(err)
+	}
 	first, count := uint64(seed)*1000+1, 4
+	whole := full || part != "" || chosen == histories
 	switch {
 	case strings.HasPrefix(chosen, "history/"):
 		n, err := strconv.ParseUint(strings.TrimPrefix(chosen, "history/"), 10, 64)
@@ -75,10 +86,11 @@ func TestWhenTheNoiseStopsEveryInvariantHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 		first, count = n, 1
-	case chosen != "":
+	case chosen != "" && chosen != histories:
 		return
-	case full:
-		count = 60
+	case whole:
+		// Each part has its share.
+		first, count = first+uint64((number-1)*all/of), number*all/of-(number-1)*all/of
 	}
 	if nHistory >= 0 {
 		count = int(nHistory)
@@ -94,7 +106,7 @@ func TestWhenTheNoiseStopsEveryInvariantHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	shrink := "0s"
-	if full || count == 1 {
+	if whole || count == 1 {
 		shrink = "3m"
 	}
 	for name, value := range map[string]string{"rapid.checks": "1", "rapid.shrinktime": shrink, "rapid.nofailfile": "true"} {
@@ -105,7 +117,7 @@ func TestWhenTheNoiseStopsEveryInvariantHolds(t *testing.T) {
 	begun := time.Now()
 	for i := range count {
 		n := first + uint64(i)
-		if !full && time.Since(begun) > time.Minute {
+		if !whole && time.Since(begun) > time.Minute {
 			t.Logf("%d of %d histories in a minute", i, count)
 			break
 		}
