@@ -72,8 +72,8 @@ func (f *fight) repaired(finding v1alpha1.DriftFinding, now time.Time) {
 	}
 	maps.DeleteFunc(f.flips, func(_ flip, at []time.Time) bool { return now.Sub(at[len(at)-1]) > fightWindow })
 	for _, flip := range flipsIn(&finding) {
-		at := append(f.flips[flip], now)
-		f.flips[flip] = at[max(0, len(at)-fightFlips):]
+		at := f.flips[flip]
+		f.flips[flip] = append(at[max(0, len(at)-fightFlips+1):], now)
 	}
 	f.last, f.finding, f.held = now, finding, false
 	if f.slow() {
