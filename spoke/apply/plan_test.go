@@ -518,3 +518,24 @@ func TestAChildThatIsClaimedIsWaitedFor(t *testing.T) {
 		t.Errorf("%d claims are left", len(r.claimed))
 	}
 }
+
+func TestRecentIsAheadUntilTheCacheShowsWhatWasWritten(t *testing.T) {
+	set := liveOf(t, desired(t))[setKey]
+	inventory := inventoryOf(Live{setKey: set})
+	r := NewRecent()
+	if r.Ahead("shop", inventory) {
+		t.Error("ahead before anything was written")
+	}
+	r.Put(setKey, "shop", set)
+	if !r.Ahead("shop", inventory) || r.Ahead("stock", inventory) || r.Ahead("shop", nil) {
+		t.Error("what was written is not in the cache yet")
+	}
+	r.Newer(setKey, "shop", nil)
+	if !r.Ahead("shop", inventory) {
+		t.Error("the cache does not show it")
+	}
+	r.Newer(setKey, "shop", set)
+	if r.Ahead("shop", inventory) {
+		t.Error("the cache shows it")
+	}
+}

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -127,6 +128,17 @@ func (r *Recent) Latest(key Key, namespace string, seen metav1.Object) metav1.Ob
 	default:
 		return seen
 	}
+}
+
+// Ahead says that the cache has not shown yet what was written or looked up of one of
+// these children.
+func (r *Recent) Ahead(namespace string, inventory []v1alpha1.InventoryEntry) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(inventory, func(e v1alpha1.InventoryEntry) bool {
+		_, ok := r.written[place{keyOf(e), namespace}]
+		return ok
+	})
 }
 
 // older says that one is an earlier version of the same object as other, or its

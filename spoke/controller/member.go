@@ -40,6 +40,7 @@ type member struct {
 	waiting    waiting
 	retries    *retries
 	missing    missing
+	lags       lags
 
 	stop   context.CancelFunc
 	done   context.Context
@@ -174,6 +175,7 @@ func (m *member) forget(key types.NamespacedName) {
 	delete(m.caches, key)
 	m.retries.forget(key)
 	m.missing.forget(key)
+	m.lags.forget(key)
 	m.waiting.end(key)
 	m.memo.forget(key)
 	m.unreported.take(key, nil)

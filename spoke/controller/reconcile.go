@@ -78,7 +78,9 @@ func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ct
 		}
 		return ctrl.Result{}, fmt.Errorf("report %s to the hub: %w", request.NamespacedName, err)
 	}
-	return sooner(sooner(sooner(next, later), calm), result.look), nil
+	lacking := !result.away && m.recent.Ahead(request.Namespace, result.report.Inventory)
+	lag := m.lags.look(request.NamespacedName, lacking, m.Clock.Now())
+	return sooner(sooner(sooner(sooner(next, later), calm), result.look), lag), nil
 }
 
 // sooner asks for the next try after a time, unless it comes before that anyway. 0

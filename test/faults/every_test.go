@@ -341,7 +341,7 @@ func history(r *run) string {
 	for _, told := range r.sighting.tellings() {
 		text += fmt.Sprintf("  %7.3f %s %s\n", told.At.Sub(r.acted).Seconds(), told.Ready, told.Text)
 	}
-	return text
+	return text + "watches:\n" + r.board.Diary.About(r.namespace, r.acted.Add(-time.Second))
 }
 
 // pool bounds how many run at the same time.

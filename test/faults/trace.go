@@ -2,6 +2,7 @@ package faults
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -182,6 +183,10 @@ func (t *Trace) Points() []Point {
 
 // Board finds the trace of a namespace. The zero value has none.
 type Board struct {
+	// Diary of all watches, which are numbered.
+	Diary   Diary
+	watches atomic.Int64
+
 	mu     sync.RWMutex
 	traces map[string]*Trace
 	lies   map[string]lie

@@ -56,15 +56,28 @@ func (t *tap) Watch(o metav1.ListOptions) (watch.Interface, error) {
 }
 
 func (t *tap) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-	return t.inner.ListWithContext(ctx, o)
+	list, err := t.inner.ListWithContext(ctx, o)
+	version := ""
+	if l, wrong := meta.ListAccessor(list); err == nil && wrong == nil {
+		version = l.GetResourceVersion()
+	}
+	t.note("", "list after version %q has version %q: %v", o.ResourceVersion, version, err)
+	return list, err
+}
+
+// note writes into the diary.
+func (t *tap) note(namespace, format string, a ...any) {
+	t.process.Board.Diary.note(namespace, t.server+" "+t.kind+" "+format, a...)
 }
 
 func (t *tap) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	number := t.process.Board.watches.Add(1)
 	inner, err := t.inner.WatchWithContext(ctx, o)
+	t.note("", "watch %d begins after version %q, listing %t: %v", number, o.ResourceVersion, o.SendInitialEvents != nil && *o.SendInitialEvents, err)
 	if err != nil {
 		return nil, err
 	}
-	w := &tappedWatch{tap: t, inner: inner, out: make(chan watch.Event), stopped: make(chan struct{}),
+	w := &tappedWatch{tap: t, number: number, inner: inner, out: make(chan watch.Event), stopped: make(chan struct{}),
 		lines: map[string]*line{}, listing: o.SendInitialEvents != nil && *o.SendInitialEvents}
 	if !w.listing {
 		t.relisted()
@@ -106,6 +119,7 @@ type line struct {
 
 type tappedWatch struct {
 	*tap
+	number  int64
 	inner   watch.Interface
 	out     chan watch.Event
 	once    sync.Once
@@ -129,9 +143,11 @@ func (w *tappedWatch) run() {
 	for {
 		select {
 		case <-w.stopped:
+			w.note("", "watch %d is stopped", w.number)
 			return
 		case event, ok := <-w.inner.ResultChan():
 			if !ok || !w.take(event) {
+				w.note("", "watch %d ends, by the server: %t", w.number, !ok)
 				w.release(time.Time{})
 				return
 			}
@@ -139,6 +155,7 @@ func (w *tappedWatch) run() {
 			now := time.Now()
 			w.release(now)
 			if w.expired(now) {
+				w.note("", "watch %d expires", w.number)
 				w.send(watch.Event{Type: watch.Error, Object: &metav1.Status{Status: metav1.StatusFailure, Code: 410,
 					Reason: metav1.StatusReasonExpired, Message: "too old resource version"}})
 				return
@@ -157,6 +174,11 @@ func (w *tappedWatch) send(e watch.Event) {
 // take handles an event and says whether the watch goes on.
 func (w *tappedWatch) take(e watch.Event) bool {
 	object, err := meta.Accessor(e.Object)
+	if err == nil {
+		w.note(object.GetNamespace(), "watch %d: %s %s version %s, listing %t", w.number, e.Type, object.GetName(), object.GetResourceVersion(), w.listing)
+	} else {
+		w.note("", "watch %d: %s %v", w.number, e.Type, e.Object)
+	}
 	if err != nil || e.Type == watch.Bookmark || e.Type == watch.Error || w.listing || w.process.dead.Load() {
 		w.send(e)
 		if err == nil && e.Type == watch.Bookmark && w.listing && object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {

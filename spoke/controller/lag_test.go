@@ -1,0 +1,33 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestWhatACacheLacksIsLookedForLessAndLessOften(t *testing.T) {
+	var l lags
+	key := types.NamespacedName{Namespace: "shop", Name: "sessions.a"}
+	now := noon
+	for _, want := range []time.Duration{2, 2, 4, 8, 16, 30, 30} {
+		got := l.look(key, true, now)
+		if got != want*time.Second {
+			t.Errorf("after %s: looked for again after %s, want %ds", now.Sub(noon), got, want)
+		}
+		now = now.Add(got)
+	}
+	if got := l.look(key, false, now); got != 0 || len(l.since) > 0 {
+		t.Errorf("nothing lacks: %s, %v", got, l.since)
+	}
+	// A clock that was set back must not put it off.
+	l.look(key, true, now)
+	if got := l.look(key, true, noon); got != firstLag {
+		t.Errorf("by an earlier clock: %s", got)
+	}
+	l.forget(key)
+	if len(l.since) > 0 {
+		t.Error("a MemberCache that is gone is remembered")
+	}
+}
