@@ -200,5 +200,6 @@ func (d drift) words() string {
 	if d.manager != "unknown" {
 		words += " by " + regexp.QuoteMeta(d.manager)
 	}
-	return words + " at "
+	// The API server keeps no time of a deletion, a removed field, or a change through /scale.
+	return words + "( at |; put right at )"
 }
