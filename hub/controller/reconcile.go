@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	clusterinventory "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -69,7 +70,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 		Watches(&v1alpha1.MemberCache{}, gathered()).
 		Watches(&clusterinventory.ClusterProfile{}, handler.EnqueueRequestsFromMapFunc(r.everyCache),
 			builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{}, predicate.GenerationChangedPredicate{}))).
-		WithOptions(crcontroller.Options{MaxConcurrentReconciles: 8, ReconciliationTimeout: deadline}).
+		// The priority queue can hang when it is shut down, see the spoke's.
+		WithOptions(crcontroller.Options{MaxConcurrentReconciles: 8, ReconciliationTimeout: deadline, UsePriorityQueue: ptr.To(false)}).
 		Complete(r)
 }
 

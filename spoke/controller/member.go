@@ -90,10 +90,13 @@ func (m *member) run(ctx context.Context) {
 		// All members share one name, and so one set of metrics.
 		SkipNameValidation:      ptr.To(true),
 		MaxConcurrentReconciles: m.Workers,
-		RecoverPanic:            ptr.To(true),
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[mcreconcile.Request](firstReport, lastReport),
-		Reconciler:              m,
-		Logger:                  logger,
+		// controller-runtime's priority queue of v0.24.1 can hang when it is shut down: it hands
+		// an item to a worker that has left, and holds the lock that the others need.
+		UsePriorityQueue: ptr.To(false),
+		RecoverPanic:     ptr.To(true),
+		RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[mcreconcile.Request](firstReport, lastReport),
+		Reconciler:       m,
+		Logger:           logger,
 	})
 	if err == nil {
 		err = controller.Watch(source.TypedFunc[mcreconcile.Request](func(_ context.Context, q queue) error {
