@@ -11,10 +11,10 @@ func TestWhatACacheLacksIsLookedForLessAndLessOften(t *testing.T) {
 	var l lags
 	key := types.NamespacedName{Namespace: "shop", Name: "sessions.a"}
 	now := noon
-	for _, want := range []time.Duration{2, 2, 4, 8, 16, 30, 30} {
+	for _, want := range []string{"2s", "2s", "4s", "8s", "16s", "30s", "30s"} {
 		got := l.look(key, true, now)
-		if got != want*time.Second {
-			t.Errorf("after %s: looked for again after %s, want %ds", now.Sub(noon), got, want)
+		if got.String() != want {
+			t.Errorf("after %s: looked for again after %s, want %s", now.Sub(noon), got, want)
 		}
 		now = now.Add(got)
 	}
