@@ -102,7 +102,12 @@ func (m *member) run(aware multicluster.Aware) {
 		case kubeconfig := <-m.offers:
 			m.take(aware, kubeconfig)
 		case d := <-m.trial:
-			m.rotated(aware, d)
+			earlier := m.live
+			if m.rotated(aware, d); m.live != nil && m.live != earlier {
+				// What took its place is probed at once, as a member is that was engaged:
+				// whoever waits for the hub to take another way sees that it has.
+				due = time.Now()
+			}
 		case <-timer.C:
 			m.tick(aware)
 			ticked = true

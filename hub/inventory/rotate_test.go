@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,6 +95,20 @@ func TestTheConnectionInUseIsProbedWhileANewCredentialIsTried(t *testing.T) {
 		}
 		return server.probes.Load() > seen+2
 	})
+}
+
+func TestTheConnectionThatTakesThePlaceOfAnotherIsProbedAtOnce(t *testing.T) {
+	r, server := newRig(t, func(o *Options) { o.Timing.Interval = time.Hour }), startServer(t)
+	server.accept("new", true)
+	m, _ := r.join("a", server.kubeconfig("good"))
+	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
+
+	seen := server.probes.Load()
+	m.offer(server.kubeconfig("new"))
+	eventually(t, "a probe before the new credential is taken and one after", func() bool { return server.probes.Load() == seen+2 })
+	if times, now := r.engaged.of("a"); times != 2 || !now {
+		t.Errorf("engaged %d times, now %t", times, now)
+	}
 }
 
 // The old credential of a member that was lost may be over: the newest is not forgotten

@@ -25,6 +25,7 @@ func inject(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 	out := lab.cli(ctx, append([]string{"inject"}, args...)...)
 	Expect(out).To(succeed())
+	Expect(out.stderr).NotTo(ContainSubstring("has not come this way"), "the fault would act later, and on less")
 	id, _, found := strings.Cut(out.stdout, ":")
 	Expect(found).To(BeTrue(), out.stdout)
 	DeferCleanup(func(ctx SpecContext) {
@@ -159,10 +160,12 @@ var _ = Describe("a fault that is injected", Label("fault"), func() {
 			beginCache(ctx, ns, "later")
 			settled(ctx, ns, name, 2, whole...)
 			settled(ctx, ns, "later", 1, whole...)
-			Expect(readChildren(ctx, Default, lab.member(broken), ns).sets).NotTo(HaveKey("later"), "writes were to fail")
+			there := readChildren(ctx, Default, lab.member(broken), ns)
+			Expect(there.sets).NotTo(HaveKey("later"), "writes were to fail")
+			Expect(*there.sets[name].Spec.Replicas).To(Equal(int32(1)), "writes were to fail")
 			for _, of := range []string{name, "later"} {
 				cc := getCache(ctx, Default, ns, of)
-				Expect(condition(cc, v1alpha1.ConditionReady).Status).NotTo(Equal(metav1.ConditionTrue), of)
+				Expect(condition(cc, v1alpha1.ConditionReady).Status).NotTo(Equal(metav1.ConditionTrue), "%s: %+v", of, cc.Status)
 			}
 			undo(ctx, id)
 			exactly(ctx, ns, map[string]int32{name: 2, "later": 1})

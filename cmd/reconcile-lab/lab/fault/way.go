@@ -28,7 +28,7 @@ const readyFile = "ready.json"
 
 // How long the hub may take to come through a proxy and to leave it again.
 const (
-	comesWithin  = 20 * time.Second
+	comesWithin  = 40 * time.Second
 	leavesWithin = 10 * time.Second
 )
 
@@ -48,7 +48,7 @@ func (i *Injector) throughProxy(ctx context.Context, member string) error {
 	}
 	// A way that does not work would be refused, and the direct one kept.
 	i.Report("waiting for the hub to take the way through the proxy")
-	if err := awaitUse(ctx, w, comesWithin, func(u proxy.Use) bool { return u.Watches > 0 && u.Idle > 500*time.Millisecond }); err != nil {
+	if err := awaitUse(ctx, w, comesWithin, func(u proxy.Use) bool { return u.Watches > 0 && u.Probes > 0 }); err != nil {
 		if !wait.Interrupted(err) || ctx.Err() != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -33,8 +34,10 @@ type Use struct {
 	// Requests that were begun, and Watches that are open.
 	Requests int64 `json:"requests"`
 	Watches  int64 `json:"watches"`
-	// Idle is how long no request was begun.
-	Idle time.Duration `json:"idle"`
+	// Probes of /readyz that were begun while a watch was open. The hub tries a way with
+	// one probe and fills its caches before it gives up another; the next probe comes
+	// when it has.
+	Probes int64 `json:"probes"`
 	// Acted is how many requests each rule has acted on.
 	Acted []int `json:"acted,omitempty"`
 }
@@ -47,7 +50,7 @@ type Proxy struct {
 	authority []byte
 	rules     *rules.Transport
 
-	requests, watches, last atomic.Int64
+	requests, watches, probes atomic.Int64
 }
 
 // Start listens at host, an IP address of this machine, at a port that is free, and
@@ -111,10 +114,12 @@ func (p *Proxy) handler(target *url.URL) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.requests.Add(1)
-		p.last.Store(time.Now().UnixNano())
 		if rules.Parse(r).Verb == "watch" {
 			p.watches.Add(1)
 			defer p.watches.Add(-1)
+		}
+		if strings.HasSuffix(r.URL.Path, "/readyz") && p.watches.Load() > 0 {
+			p.probes.Add(1)
 		}
 		forward.ServeHTTP(w, r)
 	})
@@ -134,11 +139,7 @@ func (p *Proxy) Set(ctx context.Context, b Behaviour) error {
 
 // Use tells what came through.
 func (p *Proxy) Use() Use {
-	u := Use{Requests: p.requests.Load(), Watches: p.watches.Load(), Acted: p.rules.Acted()}
-	if last := p.last.Load(); last > 0 {
-		u.Idle = time.Since(time.Unix(0, last))
-	}
-	return u
+	return Use{Requests: p.requests.Load(), Watches: p.watches.Load(), Probes: p.probes.Load(), Acted: p.rules.Acted()}
 }
 
 // Close ends every connection.

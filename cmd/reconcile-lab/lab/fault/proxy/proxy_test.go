@@ -235,6 +235,37 @@ func TestAWatchIsStreamedAndCounted(t *testing.T) {
 	}
 }
 
+// Only a probe after the caches were filled says that the hub has come.
+func TestAProbeCountsOnceAWatchIsOpen(t *testing.T) {
+	p, client := start(t, newMember(t))
+	probe := func() {
+		t.Helper()
+		if _, _, err := ask(t.Context(), client, http.MethodGet, "https://"+p.Address()+"/readyz"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	probe()
+	if use := p.Use(); use.Probes != 0 {
+		t.Errorf("before a watch: %+v", use)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+p.Address()+"/api/v1/pods?watch=true", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = response.Body.Close() })
+	if use := p.Use(); use.Probes != 0 || use.Watches != 1 {
+		t.Errorf("with a watch: %+v", use)
+	}
+	probe()
+	if use := p.Use(); use.Probes != 1 {
+		t.Errorf("after it: %+v", use)
+	}
+}
+
 func TestTheControlIsForWhoKnowsTheSecret(t *testing.T) {
 	p, client := start(t, newMember(t))
 	control := httptest.NewServer(p.Control("secret"))
