@@ -2,9 +2,7 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,14 +13,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -134,33 +130,16 @@ func (f *fleet) startFloor(ctx context.Context, cache, twin string) (*floor, err
 	return fl, nil
 }
 
-// twin applies what the manager applies, under another name and other labels of
-// the same length: the API server has the same work with it, down to the record of
-// who owns which field.
+// twin makes a copy of a cache's StatefulSet.
 func (f *fleet) twin(ctx context.Context, c *cluster, cache, twin string) error {
-	var mc v1alpha1.MemberCache
-	if err := f.hub().Get(ctx, client.ObjectKey{Namespace: namespace, Name: cache + "." + c.name}, &mc); err != nil {
+	children, err := f.render(ctx, c, cache)
+	if err != nil {
 		return err
 	}
-	children, problems := render.Render(&mc)
-	if len(problems) > 0 {
-		return fmt.Errorf("render: %v", problems)
-	}
 	for _, child := range children {
-		if child.Intent.GroupVersionKind() != render.StatefulSetKind {
-			continue
+		if child.Intent.GroupVersionKind() == render.StatefulSetKind {
+			return applyCopy(ctx, c, child.Intent, cache, twin)
 		}
-		raw, err := child.Intent.MarshalJSON()
-		if err != nil {
-			return err
-		}
-		raw = bytes.ReplaceAll(raw, []byte(cache), []byte(twin))
-		raw = bytes.ReplaceAll(raw, []byte(v1alpha1.GroupVersion.Group+"/"), []byte("bench.reconcile-lab.io/"))
-		var other unstructured.Unstructured
-		if err := json.Unmarshal(raw, &other); err != nil {
-			return err
-		}
-		return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(&other), client.FieldOwner(v1alpha1.GroupVersion.Group), client.ForceOwnership)
 	}
 	return errors.New("there is no StatefulSet among its children")
 }

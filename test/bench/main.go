@@ -104,7 +104,7 @@ func run(ctx context.Context, o options) (err error) {
 	return f.report.write(o.out)
 }
 
-// stage is one part of the run. All but the first need the caches that createAll
+// stage is one part of the run. All but create and bare need the caches that createAll
 // leaves behind.
 type stage struct {
 	name    string
@@ -113,6 +113,7 @@ type stage struct {
 
 var stages = []stage{
 	{"create", (*fleet).measureCreate},
+	{"bare", (*fleet).measureBare},
 	{"createAll", (*fleet).measureCreateAll},
 	{"drift", (*fleet).measureDrift},
 	{"idle", (*fleet).measureIdle},

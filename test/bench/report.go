@@ -27,6 +27,8 @@ type report struct {
 	ChildrenPresent *latency             `json:"childrenPresent,omitempty"`
 	StatusLag       *latency             `json:"statusLag,omitempty"`
 	CreateAll       *together            `json:"createAll,omitempty"`
+	BareCreate      *latency             `json:"bareCreate,omitempty"`
+	BareCreateAll   *presence            `json:"bareCreateAll,omitempty"`
 	Restart         *restart             `json:"restart,omitempty"`
 	HungMember      *hung                `json:"hungMember,omitempty"`
 	PerOperation    map[string]operation `json:"requestsPerOperation"`
@@ -71,6 +73,12 @@ type together struct {
 	Present    float64 `json:"presentLastMs"`
 	ReadyP50   float64 `json:"readyP50ms"`
 	Ready      float64 `json:"readyLastMs"`
+}
+
+// presence is from the first request on until the StatefulSets were seen in all members.
+type presence struct {
+	P50  float64 `json:"presentP50ms"`
+	Last float64 `json:"presentLastMs"`
 }
 
 type restart struct {

@@ -42,11 +42,18 @@ func (r *report) figures() (all []figure) {
 		add("members ready to hub says so, p50", r.StatusLag.P50, "ms", 50)
 		add("hub writes per create", r.Writes.HubPerCreate, "", 12)
 	}
+	if v := r.BareCreate; v != nil {
+		add("the same children without a hub, p50", v.P50, "ms", noGoal)
+	}
 	if v := r.CreateAll; v != nil {
 		add(fmt.Sprintf("%d created at once, all present, p50", r.Caches), v.PresentP50/1000, "s", 2.5)
 		add(fmt.Sprintf("%d created at once, all present, last", r.Caches), v.Present/1000, "s", 5)
 		add(fmt.Sprintf("%d created at once, all Ready, last", r.Caches), v.Ready/1000, "s", noGoal)
 		add("hub writes per create, all at once", r.Writes.HubPerCreateAll, "", 12)
+	}
+	if v := r.BareCreateAll; v != nil {
+		add(fmt.Sprintf("%d at once without a hub, p50", r.Caches), v.P50/1000, "s", noGoal)
+		add(fmt.Sprintf("%d at once without a hub, last", r.Caches), v.Last/1000, "s", noGoal)
 	}
 	if _, measured := r.PerOperation["idle"]; measured {
 		add("writes when idle", r.Writes.Idle, "", 0)
