@@ -30,7 +30,8 @@ type Options struct {
 	InventoryNamespace string
 	// Typer knows the schema of the children.
 	Typer drift.Typer
-	// Workers of each member; 4 if 0.
+	// Workers of each member; 16 if 0. They mostly wait for its API server, which decides
+	// itself how much it takes on.
 	Workers int
 	// Clock; the real one if nil.
 	Clock clock.PassiveClock
@@ -56,7 +57,7 @@ var _ mcmanager.Runnable = &Controller{}
 // New gives a Controller that is to be added to a multicluster manager.
 func New(o Options) *Controller {
 	if o.Workers == 0 {
-		o.Workers = 4
+		o.Workers = 16
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

@@ -78,21 +78,25 @@ func TestAFirstReportWaitsOnlyWhileItSaysNothingNew(t *testing.T) {
 		name      string
 		old, next v1alpha1.MemberCacheStatus
 		seen      time.Duration
+		begun     int
 		want      time.Duration
 	}{
-		{"pods of a new cache start", v1alpha1.MemberCacheStatus{}, starting, 200 * time.Millisecond, 1800 * time.Millisecond},
-		{"pods of a new generation start", ready, starting, 0, 2 * time.Second},
-		{"it has waited", v1alpha1.MemberCacheStatus{}, starting, 2 * time.Second, 0},
-		{"all is ready", v1alpha1.MemberCacheStatus{}, ready, 0, 0},
-		{"something fails", v1alpha1.MemberCacheStatus{}, failing, 0, 0},
-		{"drift was put right", v1alpha1.MemberCacheStatus{}, repaired, 0, 0},
-		{"the generation was reported before", known, starting, 0, 0},
-		{"the clock was set back", v1alpha1.MemberCacheStatus{}, starting, -time.Hour, 0},
+		{"pods of a new cache start", v1alpha1.MemberCacheStatus{}, starting, 200 * time.Millisecond, 1, 1800 * time.Millisecond},
+		{"pods of a new generation start", ready, starting, 0, 1, 2 * time.Second},
+		{"it has waited", v1alpha1.MemberCacheStatus{}, starting, 2 * time.Second, 1, 0},
+		{"it is one of fifty", v1alpha1.MemberCacheStatus{}, starting, 2 * time.Second, 50, 4900 * time.Millisecond},
+		{"it is one of a thousand", v1alpha1.MemberCacheStatus{}, starting, 2 * time.Second, 1000, 8 * time.Second},
+		{"nothing is known of when it began", v1alpha1.MemberCacheStatus{}, starting, 0, 0, 2 * time.Second},
+		{"all is ready", v1alpha1.MemberCacheStatus{}, ready, 0, 50, 0},
+		{"something fails", v1alpha1.MemberCacheStatus{}, failing, 0, 50, 0},
+		{"drift was put right", v1alpha1.MemberCacheStatus{}, repaired, 0, 50, 0},
+		{"the generation was reported before", known, starting, 0, 50, 0},
+		{"the clock was set back", v1alpha1.MemberCacheStatus{}, starting, -time.Hour, 1, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			mc := wasReady()
 			mc.Status = c.old
-			if got := early(&snapshot{now: noon, cache: mc}, &c.next, noon.Add(-c.seen)); got != c.want {
+			if got := early(&snapshot{now: noon, cache: mc}, &c.next, noon.Add(-c.seen), c.begun); got != c.want {
 				t.Errorf("it waits %s, want %s", got, c.want)
 			}
 		})

@@ -125,6 +125,18 @@ func (m *memo) since(key types.NamespacedName) time.Time {
 	return m.entries[key].since
 }
 
+// begun counts the generations that were seen first after a time.
+func (m *memo) begun(after time.Time) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.entries {
+		if e.since.After(after) {
+			n++
+		}
+	}
+	return n
+}
+
 // rippling notes whether a cache ripples and gives since when, or zero.
 func (m *memo) rippling(key types.NamespacedName, is bool, now time.Time) time.Time {
 	m.mu.Lock()

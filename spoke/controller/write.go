@@ -19,9 +19,14 @@ const hubDeadline = 10 * time.Second
 // StatefulSet of a hundred pods that starts is not a hundred writes to the hub.
 const countsPause = time.Second
 
-// firstPause is how long the first report about a generation waits for pods to be
-// ready, see early.
-const firstPause = 2 * time.Second
+// The first report about a generation waits for pods to be ready, see early: firstPause,
+// and eachPause more for every other cache that the member begins with, up to
+// longestPause. Where many begin, all their pods take longer.
+const (
+	firstPause   = 2 * time.Second
+	eachPause    = 100 * time.Millisecond
+	longestPause = 10 * time.Second
+)
 
 // errBehind: the hub's cache does not show our own last write yet.
 var errBehind = errors.New("the hub's cache is behind")
@@ -48,7 +53,8 @@ func (m *member) write(ctx context.Context, s *snapshot, r *result) (later time.
 	if equality.Semantic.DeepEqual(updated.Status, s.cache.Status) {
 		return 0, nil
 	}
-	later = max(hasty(&s.cache.Status, &updated.Status, s.now), early(s, &updated.Status, m.memo.since(client.ObjectKeyFromObject(s.cache))))
+	since := m.memo.since(client.ObjectKeyFromObject(s.cache))
+	later = max(hasty(&s.cache.Status, &updated.Status, s.now), early(s, &updated.Status, since, m.memo.begun(s.now.Add(-longestPause))))
 	if later > 0 {
 		return later, nil
 	}
@@ -63,8 +69,9 @@ func (m *member) write(ctx context.Context, s *snapshot, r *result) (later time.
 
 // early says how long the first report about a generation should wait that only
 // says that pods are on their way: where they are ready a moment later, one write
-// says it all. since is when the generation was seen first.
-func early(s *snapshot, next *v1alpha1.MemberCacheStatus, since time.Time) time.Duration {
+// says it all. since is when the generation was seen first; begun are the caches of this
+// member, itself among them, that began lately.
+func early(s *snapshot, next *v1alpha1.MemberCacheStatus, since time.Time, begun int) time.Duration {
 	old := &s.cache.Status
 	waited := s.now.Sub(since)
 	if since.IsZero() || waited < 0 || next.State != v1alpha1.MemberProgressing || next.Class != "" ||
@@ -72,7 +79,8 @@ func early(s *snapshot, next *v1alpha1.MemberCacheStatus, since time.Time) time.
 		!equality.Semantic.DeepEqual(old.LastDrift, next.LastDrift) || !equality.Semantic.DeepEqual(old.OpenDrifts, next.OpenDrifts) {
 		return 0
 	}
-	return max(0, firstPause-waited)
+	pause := min(firstPause+time.Duration(max(0, begun-1))*eachPause, longestPause)
+	return max(0, pause-waited)
 }
 
 // hasty says how long a report should wait that differs from the last one in
