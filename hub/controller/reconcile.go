@@ -170,7 +170,7 @@ func (r *Reconciler) read(ctx context.Context, key types.NamespacedName) (*snaps
 // apply writes the plan. One member's failure does not keep the next one waiting;
 // the first error is returned.
 func (r *Reconciler) apply(ctx context.Context, s *snapshot, p *plan) error {
-	if len(p.create) > 0 {
+	if s.cache.DeletionTimestamp == nil && len(p.create)+len(s.caches) > 0 {
 		if err := r.hold(ctx, s.cache); err != nil {
 			return err
 		}
@@ -204,7 +204,8 @@ func (r *Reconciler) apply(ctx context.Context, s *snapshot, p *plan) error {
 	return first
 }
 
-// hold puts the finalizer on a CacheCluster before it has any children.
+// hold puts the finalizer on a CacheCluster before it has any children, and back
+// while it has some.
 func (r *Reconciler) hold(ctx context.Context, cc *v1alpha1.CacheCluster) error {
 	before := cc.DeepCopy()
 	if !controllerutil.AddFinalizer(cc, v1alpha1.Finalizer) {

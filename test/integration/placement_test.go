@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
@@ -382,6 +383,17 @@ func TestAMemberCacheIsPutBackAsTheHubWantsIt(t *testing.T) {
 			return nil
 		})
 		patch(t, `{"metadata":{"finalizers":["`+v1alpha1.Finalizer+`"]}}`)
+	})
+	t.Run("the finalizer of its CacheCluster", func(t *testing.T) {
+		if err := lab.Hub.Client.Patch(t.Context(), cc, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it is put back", func(ctx context.Context) error {
+			if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); err != nil || !controllerutil.ContainsFinalizer(cc, v1alpha1.Finalizer) {
+				return fmt.Errorf("finalizers %q, %v", cc.Finalizers, err)
+			}
+			return nil
+		})
 	})
 	t.Run("itself", func(t *testing.T) {
 		reload(t, lab.Hub.Client, mc)
