@@ -52,8 +52,9 @@ type Reconciler struct {
 	Events *events.Sink
 
 	// writes to CacheClusters, which the cache may not show yet.
-	writes recency.Writes
-	pace   pace
+	writes  recency.Writes
+	pace    pace
+	removed removed
 }
 
 // SetupWithManager adds the controller to the hub's own manager: it never touches
@@ -79,6 +80,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 func (r *Reconciler) forget(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	r.pace.forget(e.Object.GetUID())
 	r.writes.Forget(e.Object.GetUID())
+	r.removed.forget(e.Object.GetUID())
 	r.Events.Forget(e.Object.GetUID())
 }
 
@@ -194,8 +196,11 @@ func (r *Reconciler) apply(ctx context.Context, s *snapshot, p *plan) error {
 		before := existing(s, mc.Name)
 		first = firstOf(first, r.report(mc, p, r.Client.Patch(ctx, mc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))))
 	}
-	for _, mc := range p.remove {
+	for _, mc := range r.removed.left(s.cache.UID, p.remove) {
 		err := r.Client.Delete(ctx, mc, client.Preconditions{UID: &mc.UID})
+		if err == nil {
+			r.removed.note(s.cache.UID, mc.UID)
+		}
 		first = firstOf(first, client.IgnoreNotFound(err))
 	}
 	for _, mc := range p.abandon {

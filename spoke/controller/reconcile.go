@@ -58,6 +58,11 @@ func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ct
 	if wait := m.admit(request.NamespacedName, snapshot); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
+	if snapshot.cache.DeletionTimestamp != nil && m.writes.Behind(snapshot.cache) {
+		// What was done last could not be told, and would be asked for again until it can:
+		// a dozen requests to the member each time. The cache's event is on the way.
+		return ctrl.Result{RequeueAfter: jittered(firstReport)}, nil
+	}
 	result := m.work(ctx, snapshot)
 	observeRepairs(m.name, result.report.Changes)
 	if result.unknown {
