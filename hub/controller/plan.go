@@ -31,6 +31,12 @@ type snapshot struct {
 	reachable map[string]metav1.ConditionStatus
 }
 
+// owns says that there are MemberCaches of this CacheCluster, and not of another one of
+// its name.
+func (s *snapshot) owns() bool {
+	return slices.ContainsFunc(s.caches, func(mc v1alpha1.MemberCache) bool { return metav1.IsControlledBy(&mc, s.cache) })
+}
+
 // plan is what to write on the hub, and what the verdict shall know.
 type plan struct {
 	create, update, remove []*v1alpha1.MemberCache

@@ -172,12 +172,13 @@ func (r *Reconciler) read(ctx context.Context, key types.NamespacedName) (*snaps
 // apply writes the plan. One member's failure does not keep the next one waiting;
 // the first error is returned.
 func (r *Reconciler) apply(ctx context.Context, s *snapshot, p *plan) error {
-	if s.cache.DeletionTimestamp == nil && len(p.create)+len(s.caches) > 0 {
-		if err := r.hold(ctx, s.cache); err != nil {
-			return err
+	var first error
+	if s.cache.DeletionTimestamp == nil && (len(p.create) > 0 || s.owns()) {
+		// Without it nothing new is begun; what is there is looked after all the same.
+		if first = r.hold(ctx, s.cache); first != nil && len(p.create) > 0 {
+			return first
 		}
 	}
-	var first error
 	created := make([]error, len(p.create))
 	var all sync.WaitGroup
 	for i, mc := range p.create {
@@ -196,10 +197,10 @@ func (r *Reconciler) apply(ctx context.Context, s *snapshot, p *plan) error {
 		before := existing(s, mc.Name)
 		first = firstOf(first, r.report(mc, p, r.Client.Patch(ctx, mc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))))
 	}
-	for _, mc := range r.removed.left(s.cache.UID, p.remove) {
+	for _, mc := range r.removed.take(s.cache.UID, p.remove) {
 		err := r.Client.Delete(ctx, mc, client.Preconditions{UID: &mc.UID})
 		if err == nil {
-			r.removed.note(s.cache.UID, mc.UID)
+			r.removed.note(s.cache.UID, mc)
 		}
 		first = firstOf(first, client.IgnoreNotFound(err))
 	}

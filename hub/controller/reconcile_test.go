@@ -18,7 +18,7 @@ func TestNothingIsRememberedOfACacheClusterThatIsGone(t *testing.T) {
 	cc.UID = "gone"
 	r.pace.note(cc.UID, noon)
 	r.writes.Wrote(cc)
-	r.removed.note(cc.UID, "a MemberCache of it")
+	r.removed.note(cc.UID, &v1alpha1.MemberCache{})
 	r.forget(t.Context(), event.DeleteEvent{Object: cc}, nil)
 	if len(r.pace.wrote) > 0 || r.writes.Behind(cc) || len(r.removed.of) > 0 {
 		t.Errorf("remembered: %v, %v", r.pace.wrote, r.removed.of)

@@ -104,8 +104,8 @@ func (m *member) run(aware multicluster.Aware) {
 		case d := <-m.trial:
 			earlier := m.live
 			if m.rotated(aware, d); m.live != nil && m.live != earlier {
-				// What took its place is probed at once, as a member is that was engaged:
-				// whoever waits for the hub to take another way sees that it has.
+				// What took its place is probed at once: whoever waits for the hub to take
+				// another way sees that it has.
 				due = time.Now()
 			}
 		case <-timer.C:

@@ -118,7 +118,7 @@ func clusterStatus(m *Member, before *v1alpha1.ClusterStatus, now time.Time) v1a
 		wayOut(m.Cache, &entry.Outcome)
 	case entry.State == "":
 		entry.State = v1alpha1.MemberProgressing
-		entry.Outcome = v1alpha1.Outcome{Reason: v1alpha1.ReasonPending, Message: "the member has not been looked at yet"}
+		entry.Outcome = v1alpha1.Outcome{Reason: v1alpha1.ReasonPending, Message: "nothing has been reported from the member yet"}
 	case stale(m) && entry.State != v1alpha1.MemberUnreachable:
 		entry.State = v1alpha1.MemberProgressing
 		entry.Outcome = v1alpha1.Outcome{Reason: v1alpha1.ReasonPending, Message: "the member's report is about an older revision"}

@@ -86,7 +86,7 @@ func TestAFirstReportWaitsOnlyWhileItSaysNothingNew(t *testing.T) {
 		{"it has waited", v1alpha1.MemberCacheStatus{}, starting, 2 * time.Second, 1, 0},
 		{"it is one of fifty", v1alpha1.MemberCacheStatus{}, starting, 2 * time.Second, 50, 4900 * time.Millisecond},
 		{"it is one of a thousand", v1alpha1.MemberCacheStatus{}, starting, 2 * time.Second, 1000, 8 * time.Second},
-		{"nothing is known of when it began", v1alpha1.MemberCacheStatus{}, starting, 0, 0, 2 * time.Second},
+		{"nothing began lately", v1alpha1.MemberCacheStatus{}, starting, 0, 0, 2 * time.Second},
 		{"all is ready", v1alpha1.MemberCacheStatus{}, ready, 0, 50, 0},
 		{"something fails", v1alpha1.MemberCacheStatus{}, failing, 0, 50, 0},
 		{"drift was put right", v1alpha1.MemberCacheStatus{}, repaired, 0, 50, 0},

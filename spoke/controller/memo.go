@@ -95,8 +95,11 @@ type remembered struct {
 	generation int64
 	desired    []apply.Desired
 	problems   []render.Problem
-	// since is when the generation was seen first, ripples when it began to ripple.
+	// since is when the generation was seen first, if the status did not tell of it then;
+	// ripples when it began to ripple.
 	since, ripples time.Time
+	// untold is the inventory of a report that was put off; nil if none is.
+	untold []v1alpha1.InventoryEntry
 }
 
 func (m *memo) desire(typer drift.Typer, mc *v1alpha1.MemberCache, now time.Time) ([]apply.Desired, []render.Problem, error) {
@@ -114,18 +117,51 @@ func (m *memo) desire(typer drift.Typer, mc *v1alpha1.MemberCache, now time.Time
 	if m.entries == nil {
 		m.entries = map[types.NamespacedName]remembered{}
 	}
-	m.entries[key] = remembered{uid: mc.UID, generation: mc.Generation, desired: desired, problems: problems, since: now}
+	next := remembered{uid: mc.UID, generation: mc.Generation, desired: desired, problems: problems}
+	if !tells(mc) {
+		next.since = now
+	}
+	if e := m.entries[key]; e.uid == mc.UID {
+		next.untold = e.untold
+	}
+	m.entries[key] = next
 	return desired, problems, nil
 }
 
-// since is when the present generation was seen first, or zero.
+// tells says that a status is about the present generation.
+func tells(mc *v1alpha1.MemberCache) bool {
+	return mc.Status.State != "" && mc.Status.ObservedGeneration == mc.Generation
+}
+
+// inventory is what was found last: the status's, unless a newer report was put off.
+func (m *memo) inventory(mc *v1alpha1.MemberCache) []v1alpha1.InventoryEntry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.entries[client.ObjectKeyFromObject(mc)]; e.uid == mc.UID && e.untold != nil {
+		return e.untold
+	}
+	return mc.Status.Inventory
+}
+
+// putOff keeps the inventory of a report until it is made; nil: it was.
+func (m *memo) putOff(key types.NamespacedName, inventory []v1alpha1.InventoryEntry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e, ok := m.entries[key]; ok {
+		e.untold = inventory
+		m.entries[key] = e
+	}
+}
+
+// since is when the present generation was seen first, or zero if that is told.
 func (m *memo) since(key types.NamespacedName) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.entries[key].since
 }
 
-// begun counts the generations that were seen first after a time.
+// begun counts the generations that were seen first after a time, and of which no
+// status told then.
 func (m *memo) begun(after time.Time) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -26,6 +26,8 @@ type snapshot struct {
 	now     time.Time
 	arrived time.Time
 	cache   *v1alpha1.MemberCache
+	// inventory is the status's, or that of a report which was put off.
+	inventory []v1alpha1.InventoryEntry
 	// engaged is nil while the member does not answer; away then says why.
 	engaged *engagement
 	away    *outcome.Failure
@@ -37,7 +39,8 @@ type snapshot struct {
 }
 
 // read takes the snapshot: the MemberCache from the hub's cache, the children
-// from the member's. nil means that the MemberCache is gone.
+// from the member's. nil means that the MemberCache is gone. errBehind: one that is
+// being deleted is not worked on until the cache shows the last write to it.
 func (m *member) read(ctx context.Context, request mcreconcile.Request) (*snapshot, error) {
 	now := m.Clock.Now()
 	s := &snapshot{now: now, arrived: m.arrivals.take(request.NamespacedName, now), cache: &v1alpha1.MemberCache{}}
@@ -47,6 +50,15 @@ func (m *member) read(ctx context.Context, request mcreconcile.Request) (*snapsh
 	if s.cache.Spec.Cluster != m.name {
 		return nil, nil
 	}
+	if s.cache.DeletionTimestamp != nil && m.writes.Behind(s.cache) {
+		// A removal asks the member a dozen times, and write would refuse to tell what came
+		// of it.
+		if s.arrived.Before(now) {
+			m.arrivals.note(request.NamespacedName, s.arrived)
+		}
+		return nil, errBehind
+	}
+	s.inventory = m.memo.inventory(s.cache)
 	s.engaged = m.connected()
 	if s.engaged == nil {
 		return s, m.readAway(ctx, s)

@@ -52,16 +52,14 @@ type result struct {
 func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ctrl.Result, error) {
 	m.waiting.end(request.NamespacedName)
 	snapshot, err := m.read(ctx, request)
+	if errors.Is(err, errBehind) {
+		return ctrl.Result{RequeueAfter: jittered(firstReport)}, nil
+	}
 	if err != nil || snapshot == nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if wait := m.admit(request.NamespacedName, snapshot); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
-	}
-	if snapshot.cache.DeletionTimestamp != nil && m.writes.Behind(snapshot.cache) {
-		// What was done last could not be told, and would be asked for again until it can:
-		// a dozen requests to the member each time. The cache's event is on the way.
-		return ctrl.Result{RequeueAfter: jittered(firstReport)}, nil
 	}
 	result := m.work(ctx, snapshot)
 	observeRepairs(m.name, result.report.Changes)
@@ -103,7 +101,7 @@ func (m *member) work(ctx context.Context, s *snapshot) result {
 	case s.engaged == nil && s.away == nil:
 		return result{unknown: true}
 	case s.engaged == nil:
-		return result{away: true, failure: s.away, report: apply.Report{Inventory: s.cache.Status.Inventory}}
+		return result{away: true, failure: s.away, report: apply.Report{Inventory: s.inventory}}
 	}
 	ctx, cancel := context.WithTimeout(ctx, memberDeadline)
 	defer cancel()
@@ -138,10 +136,10 @@ func (m *member) converge(ctx context.Context, s *snapshot) result {
 func (m *member) hold(ctx context.Context, s *snapshot, applier *apply.Applier) result {
 	desired, problems, err := m.memo.desire(m.Typer, s.cache, s.now)
 	if err != nil {
-		return result{failure: outcome.Of(err, "render", s.cache.Name), report: apply.Report{Inventory: s.cache.Status.Inventory}}
+		return result{failure: outcome.Of(err, "render", s.cache.Name), report: apply.Report{Inventory: s.inventory}}
 	}
 	if len(problems) > 0 {
-		r := result{failure: invalid(problems), report: apply.Report{Inventory: s.cache.Status.Inventory}}
+		r := result{failure: invalid(problems), report: apply.Report{Inventory: s.inventory}}
 		r.observation, r.look = m.observe(ctx, s)
 		return r
 	}
@@ -175,7 +173,7 @@ func unconfirmed(err error) result {
 // cache may not have yet what was applied just before the deletion, and nobody looks
 // for a child again once its MemberCache is gone.
 func (m *member) remove(ctx context.Context, s *snapshot, applier *apply.Applier) result {
-	r := result{report: apply.Report{Inventory: s.cache.Status.Inventory}}
+	r := result{report: apply.Report{Inventory: s.inventory}}
 	if err := m.confirm(ctx, s.cache); err != nil {
 		return unconfirmed(err)
 	}
@@ -211,7 +209,7 @@ func (m *member) applier(s *snapshot) *apply.Applier {
 
 // owner knows the children of a MemberCache.
 func (s *snapshot) owner() apply.Owner {
-	return apply.Owner{Mark: render.OwnerMark(s.cache), Inventory: s.cache.Status.Inventory, Policies: s.cache.Spec.Policies}
+	return apply.Owner{Mark: render.OwnerMark(s.cache), Inventory: s.inventory, Policies: s.cache.Spec.Policies}
 }
 
 // observe reads the StatefulSet as it is after applying. One of another owner tells

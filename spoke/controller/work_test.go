@@ -113,7 +113,7 @@ func workedWith(engagedFor context.Context, t *testing.T, api client.Client, mc,
 	c.context = t.Context()
 	m := newMember(c, "member-1")
 	defer m.stop()
-	s := &snapshot{now: time.Now(), cache: mc, engaged: &engagement{context: engagedFor, cluster: lagging{api: api}}}
+	s := &snapshot{now: time.Now(), cache: mc, inventory: mc.Status.Inventory, engaged: &engagement{context: engagedFor, cluster: lagging{api: api}}}
 	if err := m.readChildren(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}

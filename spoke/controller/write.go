@@ -47,35 +47,42 @@ func (m *member) write(ctx context.Context, s *snapshot, r *result) (later time.
 		if !controllerutil.RemoveFinalizer(updated, v1alpha1.Finalizer) {
 			return 0, nil
 		}
-		return 0, hub.Patch(ctx, updated, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{}))
+		err := hub.Patch(ctx, updated, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{}))
+		if err == nil && len(updated.Finalizers) > 0 {
+			m.writes.Wrote(updated)
+		}
+		return 0, err
 	}
 	updated.Status = summarize(s, r)
 	if equality.Semantic.DeepEqual(updated.Status, s.cache.Status) {
 		return 0, nil
 	}
-	since := m.memo.since(client.ObjectKeyFromObject(s.cache))
-	later = max(hasty(&s.cache.Status, &updated.Status, s.now), early(s, &updated.Status, since, m.memo.begun(s.now.Add(-longestPause))))
+	key := client.ObjectKeyFromObject(s.cache)
+	later = max(hasty(&s.cache.Status, &updated.Status, s.now),
+		early(s, &updated.Status, m.memo.since(key), m.memo.begun(s.now.Add(-longestPause))))
 	if later > 0 {
+		m.memo.putOff(key, updated.Status.Inventory)
 		return later, nil
 	}
 	if err := hub.Status().Patch(ctx, updated, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{})); err != nil {
 		return 0, err
 	}
 	m.writes.Wrote(updated)
+	m.memo.putOff(key, nil)
 	countReported(m.name, s.cache.Status.OpenDrifts, updated.Status.OpenDrifts)
 	m.Events.Record(s.now, reference(updated), transitions(&s.cache.Status, &updated.Status)...)
 	return 0, nil
 }
 
 // early says how long the first report about a generation should wait that only
-// says that pods are on their way: where they are ready a moment later, one write
-// says it all. since is when the generation was seen first; begun are the caches of this
-// member, itself among them, that began lately.
+// says that pods are on their way: where they get ready in that time, one write says it
+// all. since is when the generation was seen first; begun is the number of this member's
+// caches, this one among them, that got a new generation lately.
 func early(s *snapshot, next *v1alpha1.MemberCacheStatus, since time.Time, begun int) time.Duration {
 	old := &s.cache.Status
 	waited := s.now.Sub(since)
 	if since.IsZero() || waited < 0 || next.State != v1alpha1.MemberProgressing || next.Class != "" ||
-		old.State != "" && old.ObservedGeneration == s.cache.Generation ||
+		tells(s.cache) ||
 		!equality.Semantic.DeepEqual(old.LastDrift, next.LastDrift) || !equality.Semantic.DeepEqual(old.OpenDrifts, next.OpenDrifts) {
 		return 0
 	}

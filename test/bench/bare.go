@@ -20,17 +20,16 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// atATime is how many caches the bare creates have under way in each member: no more
-// than the manager's workers.
-const atATime = 10
+// atATime is how many caches the bare creates have under way in each member, as many as
+// the manager has workers there.
+const atATime = 16
 
 // benchGroup stands for the API's group in the labels and annotations of what the bench
 // makes, which nobody looks after.
 const benchGroup = "bench.reconcile-lab.io/"
 
 // bare creates in the members what the manager creates there, and nothing else: no object
-// on the hub, no rehearsal, no status. It is the least that a create can cost in these
-// clusters on this machine.
+// on the hub, no rehearsal, no status.
 type bare struct {
 	*fleet
 	// model is the cache whose children are copied; those of each member have the
@@ -88,30 +87,25 @@ func applyCopy(ctx context.Context, c *cluster, child *unstructured.Unstructured
 	return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(&renamed), client.FieldOwner(v1alpha1.GroupVersion.Group), client.ForceOwnership)
 }
 
-// create a copy in one member.
+// create a copy in one member: the StatefulSet, and then the others side by side, as the
+// manager does.
 func (b *bare) create(ctx context.Context, c *cluster, name string) error {
-	for i := range b.children[c.name] {
-		if err := applyCopy(ctx, c, &b.children[c.name][i], b.model, name); err != nil {
-			return err
-		}
+	children := b.children[c.name]
+	if err := applyCopy(ctx, c, &children[0], b.model, name); err != nil {
+		return err
 	}
-	return nil
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range children[1:] {
+		group.Go(func() error { return applyCopy(ctx, c, &children[1+i], b.model, name) })
+	}
+	return group.Wait()
 }
 
 // remove all copies, and wait until their pods are gone.
 func (b *bare) remove(ctx context.Context, copies ...string) error {
 	err := each(ctx, b.members(), func(ctx context.Context, c *cluster) error {
-		for _, kind := range []client.Object{&appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{}} {
+		for _, kind := range []client.Object{&appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{}, &corev1.Service{}} {
 			if err := c.DeleteAllOf(ctx, kind, client.InNamespace(namespace), client.HasLabels{copyLabel}); err != nil {
-				return err
-			}
-		}
-		var services corev1.ServiceList
-		if err := c.List(ctx, &services, client.InNamespace(namespace), client.HasLabels{copyLabel}); err != nil {
-			return err
-		}
-		for i := range services.Items {
-			if err := c.Delete(ctx, &services.Items[i]); err != nil {
 				return err
 			}
 		}

@@ -17,7 +17,7 @@ import (
 const replicas = 2
 
 // quietTime without a change counts as the end of an operation. It is longer than
-// any time for which the manager puts a report off.
+// any time for which the manager puts a report off about pods that are ready.
 const quietTime = 2500 * time.Millisecond
 
 // inARow caches are made before their writes are counted and they are removed: a

@@ -2,19 +2,24 @@ package faults
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
 )
 
 func TestARequestIsFoundByWhatItIsAbout(t *testing.T) {
@@ -151,5 +156,44 @@ func TestStatesOfTwoRunsAreTheSameWhenOnlyNamesOfTheRunDiffer(t *testing.T) {
 	}
 	if Normalise(first) == Normalise(other) {
 		t.Error("a status about an older generation is the same as one about the present one")
+	}
+}
+
+// The informer begins its next watch after the version it got last. An event that is held
+// back for one case must not make it see again what it has seen of the others.
+func TestAnEventThatComesLateDoesNotSetTheInformerBack(t *testing.T) {
+	process := &Process{Board: &Board{}}
+	trace := process.Board.Open("late")
+	trace.Arm(Case{"s", Point{Place{"m", string(watch.Modified), "configmap", "cache"}, 1}, Delayed})
+	trace.Begin()
+	server := watch.NewFake()
+	tapped := &tap{process: process, server: "m", kind: "configmap", stale: map[string]bool{}, inner: &toolscache.ListWatch{
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return server, nil }}}
+	w, err := tapped.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	object := func(namespace, version string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cache", ResourceVersion: version}}
+	}
+	go func() {
+		server.Modify(object("late", "5"))
+		server.Modify(object("another", "10"))
+	}()
+	for _, want := range []string{"MODIFIED another 10", "MODIFIED late 5", "BOOKMARK  10"} {
+		var e watch.Event
+		select {
+		case e = <-w.ResultChan():
+		case <-time.After(30 * time.Second):
+			t.Fatalf("%q does not come", want)
+		}
+		cm, ok := e.Object.(*corev1.ConfigMap)
+		if !ok {
+			t.Fatalf("%v", e)
+		}
+		if got := fmt.Sprintf("%s %s %s", e.Type, cm.Namespace, cm.ResourceVersion); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

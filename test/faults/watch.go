@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 )
@@ -128,6 +129,8 @@ type tappedWatch struct {
 	// The rest belongs to run. listing: what comes are the objects that there are.
 	listing bool
 	lines   map[string]*line
+	// newest is the version of the newest event that was sent.
+	newest string
 }
 
 func (w *tappedWatch) ResultChan() <-chan watch.Event { return w.out }
@@ -165,6 +168,9 @@ func (w *tappedWatch) run() {
 }
 
 func (w *tappedWatch) send(e watch.Event) {
+	if object, err := meta.Accessor(e.Object); err == nil && !older(object.GetResourceVersion(), w.newest) {
+		w.newest = object.GetResourceVersion()
+	}
 	select {
 	case w.out <- e:
 	case <-w.stopped:
@@ -264,7 +270,29 @@ func (w *tappedWatch) free(id string, l *line) {
 	for _, e := range l.events {
 		w.send(e)
 	}
+	w.catchUp(l.events[len(l.events)-1].Object)
 	l.trace.hold(-1)
+}
+
+// catchUp tells the informer the newest version after an event that came late. It would
+// begin its next watch after that one, and see again what it has seen of all namespaces,
+// which no API server does to it.
+func (w *tappedWatch) catchUp(late runtime.Object) {
+	object, err := meta.Accessor(late)
+	if err != nil || !older(object.GetResourceVersion(), w.newest) {
+		return
+	}
+	mark := reflect.New(reflect.TypeOf(late).Elem()).Interface().(runtime.Object)
+	if object, err = meta.Accessor(mark); err == nil {
+		object.SetResourceVersion(w.newest)
+		w.send(watch.Event{Type: watch.Bookmark, Object: mark})
+	}
+}
+
+// older compares versions of one API server; what is no version is not older.
+func older(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
 }
 
 // release sends what is due; everything for the zero time.

@@ -26,7 +26,8 @@ type Host interface {
 
 const readyFile = "ready.json"
 
-// How long the hub may take to come through a proxy and to leave it again.
+// How long the hub may take to come through a proxy and to leave it again: it probes,
+// looks at its rights, fills its caches, and lets go of the connection before.
 const (
 	comesWithin  = 40 * time.Second
 	leavesWithin = 10 * time.Second

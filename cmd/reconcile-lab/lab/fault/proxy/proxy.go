@@ -34,9 +34,9 @@ type Use struct {
 	// Requests that were begun, and Watches that are open.
 	Requests int64 `json:"requests"`
 	Watches  int64 `json:"watches"`
-	// Probes of /readyz that were begun while a watch was open. The hub tries a way with
-	// one probe and fills its caches before it gives up another; the next probe comes
-	// when it has.
+	// Probes of /readyz that were begun while watches have been open without a break. The
+	// hub tries a way with one probe and fills its caches before it gives up another; the
+	// next probe comes when it has.
 	Probes int64 `json:"probes"`
 	// Acted is how many requests each rule has acted on.
 	Acted []int `json:"acted,omitempty"`
@@ -116,7 +116,11 @@ func (p *Proxy) handler(target *url.URL) http.Handler {
 		p.requests.Add(1)
 		if rules.Parse(r).Verb == "watch" {
 			p.watches.Add(1)
-			defer p.watches.Add(-1)
+			defer func() {
+				if p.watches.Add(-1) == 0 {
+					p.probes.Store(0)
+				}
+			}()
 		}
 		if strings.HasSuffix(r.URL.Path, "/readyz") && p.watches.Load() > 0 {
 			p.probes.Add(1)

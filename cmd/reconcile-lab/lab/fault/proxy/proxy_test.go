@@ -264,6 +264,12 @@ func TestAProbeCountsOnceAWatchIsOpen(t *testing.T) {
 	if use := p.Use(); use.Probes != 1 {
 		t.Errorf("after it: %+v", use)
 	}
+	_ = response.Body.Close()
+	for deadline := time.Now().Add(30 * time.Second); p.Use().Probes > 0; {
+		if time.Now().After(deadline) {
+			t.Fatalf("when the watch has ended: %+v", p.Use())
+		}
+	}
 }
 
 func TestTheControlIsForWhoKnowsTheSecret(t *testing.T) {
