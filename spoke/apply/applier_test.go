@@ -221,30 +221,41 @@ func TestARepairThatFailedHasPutNothingRight(t *testing.T) {
 	}
 }
 
-// The cache may show a child of the predecessor, which was deleted a moment ago.
+// The cache may show a child of the predecessor, which was deleted a moment ago, or one
+// on its way out that is gone: events can be late.
 func TestWhatIsInTheWayIsLookedAtBeforeItIsTold(t *testing.T) {
 	all := desired(t)
 	live := liveOf(t, all)
 	stranger := live[budgetKey].(*unstructured.Unstructured).DeepCopy()
 	stranger.SetUID("foreign")
 	stranger.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: "another/member-1"})
+	leaving := live[budgetKey].(*unstructured.Unstructured).DeepCopy()
+	leaving.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
 	for name, c := range map[string]struct {
-		holds  map[Key]*unstructured.Unstructured
+		shown  *unstructured.Unstructured
+		there  bool
 		begun  bool
 		reason string
 	}{
-		"it is gone, a new cache":            {map[Key]*unstructured.Unstructured{}, false, ""},
-		"it is gone, a cache that is there":  {map[Key]*unstructured.Unstructured{}, true, ""},
-		"it is there, a new cache":           {map[Key]*unstructured.Unstructured{budgetKey: stranger}, false, v1alpha1.ReasonObjectOfAnother},
-		"it is there, a cache that is there": {map[Key]*unstructured.Unstructured{budgetKey: stranger}, true, v1alpha1.ReasonObjectOfAnother},
+		"it is gone, a new cache":              {stranger, false, false, ""},
+		"it is gone, a cache that is there":    {stranger, false, true, ""},
+		"it is there, a new cache":             {stranger, true, false, v1alpha1.ReasonObjectOfAnother},
+		"it is there, a cache that is there":   {stranger, true, true, v1alpha1.ReasonObjectOfAnother},
+		"it has left, a new cache":             {leaving, false, false, ""},
+		"it has left, a cache that is there":   {leaving, false, true, ""},
+		"it is leaving, a new cache":           {leaving, true, false, v1alpha1.ReasonChildrenTerminating},
+		"it is leaving, a cache that is there": {leaving, true, true, v1alpha1.ReasonChildrenTerminating},
 	} {
 		before, shown := owner, Live{}
 		if c.begun {
 			shown = maps.Clone(live)
 			before.Inventory = slices.DeleteFunc(inventoryOf(live), func(e v1alpha1.InventoryEntry) bool { return e.Kind == budgetKey.Kind.Kind })
 		}
-		shown[budgetKey] = stranger
-		m := &member{holds: c.holds}
+		shown[budgetKey] = c.shown
+		m := &member{holds: map[Key]*unstructured.Unstructured{}}
+		if c.there {
+			m.holds[budgetKey] = c.shown
+		}
 		applier := applierTo(m, before)
 		report := applier.Apply(t.Context(), Decide(all, shown, before, applier.Recent))
 		reason := ""

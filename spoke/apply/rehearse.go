@@ -16,12 +16,12 @@ import (
 // confirm looks up whatever the cache calls absent: it may be behind, or not show
 // a child because somebody removed its label. Only then is anything written, and
 // never a child that could not be looked up: an object of somebody else may be
-// there. And it looks up
-// what the cache says is in the way, before that is told.
+// there. And it looks up what the cache says is in the way or being deleted, before that
+// is told: it may be gone, and the cache may show that only much later.
 func (a *Applier) confirm(ctx context.Context, plan *Plan, report *Report) (stop bool) {
 	for i := range plan.Steps {
 		step := &plan.Steps[i]
-		if step.Verb != Create && step.Verb != TakeOver && step.Verb != Refuse {
+		if step.Verb != Create && step.Verb != TakeOver && !step.doubtful() {
 			continue
 		}
 		if failure := a.lookAt(ctx, step); failure != nil {
@@ -31,8 +31,13 @@ func (a *Applier) confirm(ctx context.Context, plan *Plan, report *Report) (stop
 	return false
 }
 
-// lookAt decides anew about a step that creates, takes over or is refused, by what
-// stands there. Where that cannot be found out the step waits; where the member does not
+// doubtful says that an object which the cache shows keeps a step from being carried out.
+func (s *Step) doubtful() bool {
+	return s.Verb == Refuse || s.Verb == Wait && s.Live != nil && s.Live.GetDeletionTimestamp() != nil
+}
+
+// lookAt decides anew about a step that creates or takes over, or is kept from being
+// carried out, by what stands there. Where that cannot be found out the step waits; where the member does not
 // answer, the failure is returned.
 func (a *Applier) lookAt(ctx context.Context, step *Step) *outcome.Failure {
 	found, err := a.lookUp(ctx, step.Key())
@@ -43,7 +48,7 @@ func (a *Applier) lookAt(ctx context.Context, step *Step) *outcome.Failure {
 			return failure
 		}
 		step.Verb, step.Problem = Wait, failure
-	case found == nil && (step.Verb == TakeOver || step.Verb == Refuse):
+	case found == nil && (step.Verb == TakeOver || step.doubtful()):
 		a.Recent.absent(step.Key(), a.Namespace)
 		if *step = decide(step.wish, nil, a.Owner, a.Recent); step.Deleted && a.Owner.Drift.Report {
 			step.Verb = Leave
@@ -88,7 +93,7 @@ func (p *Plan) first() int {
 func (a *Applier) rehearse(ctx context.Context, plan *Plan, first int, report *Report) {
 	for i := range plan.Steps {
 		step := &plan.Steps[i]
-		if step.Verb == Refuse {
+		if step.doubtful() {
 			// A cache may show what is gone, such as a child of the predecessor.
 			if failure := a.lookAt(ctx, step); failure != nil {
 				report.fail(failure)

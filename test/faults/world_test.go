@@ -4,6 +4,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -154,8 +155,14 @@ func (w *world) keep(server string, object client.Object) error {
 	return nil
 }
 
-func (w *world) boot() error {
-	return w.start(func(o *manager.Options) { o.Clock, o.Timing = w.clock, swift })
+// boot starts a manager as whoever looks after its process does: again, while the hub
+// lies to it.
+func (w *world) boot() (err error) {
+	waited := wait.PollUntilContextTimeout(w.ctx, 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		err = w.start(func(o *manager.Options) { o.Clock, o.Timing = w.clock, swift })
+		return err == nil, nil
+	})
+	return errors.Join(err, waited)
 }
 
 // calm ends all noise: members answer and are joined again, nobody lies.
