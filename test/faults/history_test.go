@@ -154,7 +154,9 @@ func live(ctx context.Context, gates map[string]*harness.Gate, drawn []step) err
 	for _, s := range drawn {
 		begun := time.Now()
 		if err := w.do(s); err != nil {
-			return fmt.Errorf("%s: %w\nafter:\n  %s", s, err, strings.Join(told, "\n  "))
+			err = fmt.Errorf("%s: %w\nafter:\n  %s", s, err, strings.Join(told, "\n  "))
+			// The next history must not find this one's noise.
+			return errors.Join(err, w.calm(), w.end())
 		}
 		told = append(told, fmt.Sprintf("%s in %s", s, time.Since(begun).Round(time.Millisecond)))
 	}
