@@ -37,8 +37,8 @@ func (s *Step) doubtful() bool {
 }
 
 // lookAt decides anew about a step that creates or takes over, or is kept from being
-// carried out, by what stands there. Where that cannot be found out the step waits; where the member does not
-// answer, the failure is returned.
+// carried out, by what stands there. Where that cannot be found out the step waits; where
+// the member does not answer, the failure is returned.
 func (a *Applier) lookAt(ctx context.Context, step *Step) *outcome.Failure {
 	found, err := a.lookUp(ctx, step.Key())
 	switch {

@@ -172,6 +172,10 @@ func (b *bare) oneByOne(ctx context.Context) error {
 				return err
 			}
 			all = append(all, at.Sub(start))
+			// As where the manager creates: the next one does not compete with this one's pods.
+			if _, err := b.marks.await(ctx, in(b.members(), name, ready)...); err != nil {
+				return err
+			}
 		}
 		if err := b.remove(ctx, copies...); err != nil {
 			return err
