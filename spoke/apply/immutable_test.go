@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -74,11 +75,14 @@ func storedBy(t *testing.T, d *Desired) *unstructured.Unstructured {
 	return u
 }
 
-func typed(t *testing.T, u *unstructured.Unstructured) metav1.Object {
+func typed(t testing.TB, u *unstructured.Unstructured) metav1.Object {
 	t.Helper()
 	var into metav1.Object = &corev1.Service{}
-	if u.GetKind() == statefulSet {
+	switch u.GetKind() {
+	case statefulSet:
 		into = &appsv1.StatefulSet{}
+	case render.BudgetKind.Kind:
+		into = &policyv1.PodDisruptionBudget{}
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
 		t.Fatal(err)

@@ -61,7 +61,8 @@ func (a *Applier) merge(ctx context.Context, step *Step) error {
 	if !ok {
 		return nil
 	}
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(v1alpha1.FieldManager), v1alpha1.FieldManager)
+	// It changes the entries of what it is given.
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live.DeepCopyObject(), sets.New(v1alpha1.FieldManager), v1alpha1.FieldManager)
 	if err != nil || patch == nil {
 		return err
 	}

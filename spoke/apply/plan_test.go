@@ -28,7 +28,7 @@ var (
 )
 
 // desired children of a cache with a headless Service, a StatefulSet and a budget.
-func desired(t *testing.T) []Desired {
+func desired(t testing.TB) []Desired {
 	t.Helper()
 	children, problems := render.Render(&v1alpha1.MemberCache{
 		ObjectMeta: metav1.ObjectMeta{Name: "sessions.member-1", Namespace: "shop", UID: "owner"},
@@ -45,7 +45,7 @@ func desired(t *testing.T) []Desired {
 }
 
 // applied is a child as the API server holds it straight after our apply.
-func applied(t *testing.T, d *Desired, lost ...fieldpath.Path) *unstructured.Unstructured {
+func applied(t testing.TB, d *Desired, lost ...fieldpath.Path) *unstructured.Unstructured {
 	t.Helper()
 	u := d.Intent.DeepCopy()
 	u.SetUID(types.UID("uid-" + d.Key().String()))
@@ -67,7 +67,7 @@ func with(u *unstructured.Unstructured, value any, path ...string) *unstructured
 }
 
 // heldBy adds an entry of another manager.
-func heldBy(t *testing.T, u *unstructured.Unstructured, manager string, paths ...fieldpath.Path) *unstructured.Unstructured {
+func heldBy(t testing.TB, u *unstructured.Unstructured, manager string, paths ...fieldpath.Path) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := fieldpath.NewSet(paths...).ToJSON()
 	if err != nil {

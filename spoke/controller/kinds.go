@@ -1,6 +1,9 @@
 package controller
 
 import (
+	"context"
+	"fmt"
+
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +36,22 @@ func MemberKinds() []client.Object { return append(ChildKinds(), &corev1.Pod{}) 
 func ChildKinds() []client.Object {
 	return []client.Object{&corev1.Service{}, &appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{}}
 }
+
+// carriedField is the index by which a member's cache finds the children and pods of a
+// MemberCache.
+const carriedField = "metadata.labels." + v1alpha1.LabelCacheCluster
+
+// IndexMembers adds the indexes that a Controller needs to the caches of all members.
+func IndexMembers(indexer client.FieldIndexer) error {
+	for _, object := range MemberKinds() {
+		if err := indexer.IndexField(context.Background(), object, carriedField, carriedBy); err != nil {
+			return fmt.Errorf("index %T: %w", object, err)
+		}
+	}
+	return nil
+}
+
+func carriedBy(object client.Object) []string { return []string{object.GetLabels()[v1alpha1.LabelCacheCluster]} }
 
 // MemberCacheOptions restrict a member's cache to what carries our label; the
 // hub's memory then grows with the caches, not with the members. Autoscalers carry

@@ -44,7 +44,8 @@ type snapshot struct {
 func (m *member) read(ctx context.Context, request mcreconcile.Request) (*snapshot, error) {
 	now := m.Clock.Now()
 	s := &snapshot{now: now, arrived: m.arrivals.take(request.NamespacedName, now), cache: &v1alpha1.MemberCache{}}
-	if err := m.Hub.GetCache().Get(ctx, request.NamespacedName, s.cache); err != nil {
+	// Nothing that is read from a cache is changed, so none of it is copied.
+	if err := m.Hub.GetCache().Get(ctx, request.NamespacedName, s.cache, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	if s.cache.Spec.Cluster != m.name {
@@ -103,11 +104,11 @@ func (m *member) remedy(reason string) string {
 
 func (m *member) readChildren(ctx context.Context, s *snapshot) (err error) {
 	reader := s.engaged.cluster.GetCache()
-	if s.live, err = m.children(ctx, reader, s.cache); err != nil {
+	if s.live, err = m.children(ctx, reader, s.cache, indexed(s.cache)...); err != nil {
 		return fmt.Errorf("list children in %s: %w", m.name, err)
 	}
 	var pods corev1.PodList
-	if err := reader.List(ctx, &pods, carried(s.cache)...); err != nil {
+	if err := reader.List(ctx, &pods, indexed(s.cache)...); err != nil {
 		return fmt.Errorf("list pods in %s: %w", m.name, err)
 	}
 	s.pods = pods.Items
@@ -122,18 +123,26 @@ func carried(mc *v1alpha1.MemberCache) []client.ListOption {
 	return []client.ListOption{client.InNamespace(mc.Namespace), client.MatchingLabels{v1alpha1.LabelCacheCluster: mc.Spec.CacheCluster}}
 }
 
-// children are what the reader shows, or what was written since.
-func (m *member) children(ctx context.Context, reader client.Reader, mc *v1alpha1.MemberCache) (apply.Live, error) {
+// indexed selects the same in a member's cache: by an index, since a search through all
+// labels grows with the number of caches.
+func indexed(mc *v1alpha1.MemberCache) []client.ListOption {
+	return []client.ListOption{client.InNamespace(mc.Namespace), client.MatchingFields{carriedField: mc.Spec.CacheCluster}, client.UnsafeDisableDeepCopy}
+}
+
+// children are what the reader shows of what is selected, or what was written since.
+func (m *member) children(ctx context.Context, reader client.Reader, mc *v1alpha1.MemberCache, selected ...client.ListOption) (apply.Live, error) {
 	live := apply.Live{}
 	for _, kind := range render.Kinds {
 		list, err := newList(kind)
 		if err != nil {
 			return nil, err
 		}
-		if err := reader.List(ctx, list, carried(mc)...); err != nil {
+		if err := reader.List(ctx, list, selected...); err != nil {
 			return nil, fmt.Errorf("%s: %w", kind.Kind, err)
 		}
 		err = meta.EachListItem(list, func(item runtime.Object) error {
+			// The items of the list are ours, what they point to is the cache's.
+			item.GetObjectKind().SetGroupVersionKind(kind)
 			object, err := meta.Accessor(item)
 			if err != nil {
 				return err

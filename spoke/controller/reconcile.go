@@ -177,7 +177,7 @@ func (m *member) remove(ctx context.Context, s *snapshot, applier *apply.Applier
 	if err := m.confirm(ctx, s.cache); err != nil {
 		return unconfirmed(err)
 	}
-	live, err := m.children(ctx, s.engaged.cluster.GetAPIReader(), s.cache)
+	live, err := m.children(ctx, s.engaged.cluster.GetAPIReader(), s.cache, carried(s.cache)...)
 	if err != nil {
 		r.failure = outcome.Of(err, "list", "the children")
 		return r

@@ -33,7 +33,11 @@ type lagging struct {
 func (l lagging) GetClient() client.Client    { return cached{Client: l.api, cache: l.GetCache()} }
 func (l lagging) GetAPIReader() client.Reader { return l.api }
 func (l lagging) GetCache() cache.Cache {
-	return emptyCache{reader: fake.NewClientBuilder().WithScheme(memberScheme).Build()}
+	empty := fake.NewClientBuilder().WithScheme(memberScheme)
+	for _, kind := range MemberKinds() {
+		empty.WithIndex(kind, carriedField, carriedBy)
+	}
+	return emptyCache{reader: empty.Build()}
 }
 
 type cached struct {

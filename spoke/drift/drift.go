@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
@@ -99,14 +100,42 @@ func Missing(wanted *Fields, live metav1.Object) *Fields {
 	return wanted.Difference(ownedBy(live.GetManagedFields()))
 }
 
+// ownedBy may give a set that is shared: it is not to be changed.
 func ownedBy(entries []metav1.ManagedFieldsEntry) *Fields {
-	owned := fieldpath.NewSet()
+	var owned *Fields
 	for i := range entries {
-		if isOurs(&entries[i]) {
-			owned = owned.Union(fieldsOf(&entries[i]))
+		switch {
+		case !isOurs(&entries[i]):
+		case owned == nil:
+			owned = ourFields(&entries[i])
+		default:
+			owned = owned.Union(ourFields(&entries[i]))
 		}
 	}
+	if owned == nil {
+		return NewFields()
+	}
 	return owned
+}
+
+// ours holds entries of ours that were read: caches of one shape have the same ones in
+// all members, and reading one costs more than all else that Diff does.
+var ours = lru.New(64)
+
+// ourFields is fieldsOf an entry of ours.
+func ourFields(e *metav1.ManagedFieldsEntry) *Fields {
+	if e.FieldsV1 == nil {
+		return NewFields()
+	}
+	raw := string(e.FieldsV1.GetRawBytes())
+	if known, ok := ours.Get(raw); ok {
+		if set, ok := known.(*Fields); ok {
+			return set
+		}
+	}
+	set := fieldsOf(e)
+	ours.Add(raw, set)
+	return set
 }
 
 func isOurs(e *metav1.ManagedFieldsEntry) bool {

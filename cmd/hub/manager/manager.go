@@ -88,6 +88,9 @@ func New(hubConfig *rest.Config, o Options) (mcmanager.Manager, error) {
 		Timing:    o.Timing, Clock: o.Clock,
 		Transport: o.Transport, NewInformer: o.MemberInformer,
 	})
+	if err := spokecontroller.IndexMembers(members); err != nil {
+		return nil, fmt.Errorf("set up the members' caches: %w", err)
+	}
 	mgr, err = mcmanager.New(hubConfig, members, manager.Options{
 		Scheme: scheme,
 		Cache: cache.Options{NewInformer: o.HubInformer, ByObject: map[client.Object]cache.ByObject{

@@ -1,0 +1,26 @@
+package apply
+
+import (
+	"testing"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// BenchmarkDecide plans a cache of which one field drifted.
+func BenchmarkDecide(b *testing.B) {
+	all, live := desired(b), Live{}
+	for i := range all {
+		u := applied(b, &all[i])
+		if u.GetKind() == "StatefulSet" {
+			replicas := fieldpath.MakePathOrDie("spec", "replicas")
+			u = heldBy(b, applied(b, &all[i], replicas), "somebody", replicas)
+		}
+		live[all[i].Key()] = typed(b, u)
+	}
+	memory := NewRecent()
+	for b.Loop() {
+		if plan := Decide(all, live, owner, memory); plan.Steps[1].Verb == "" {
+			b.Fatal(plan)
+		}
+	}
+}
