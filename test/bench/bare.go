@@ -104,10 +104,8 @@ func (b *bare) create(ctx context.Context, c *cluster, name string) error {
 // remove all copies, and wait until their pods are gone.
 func (b *bare) remove(ctx context.Context, copies ...string) error {
 	err := each(ctx, b.members(), func(ctx context.Context, c *cluster) error {
-		for _, kind := range []client.Object{&appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{}, &corev1.Service{}} {
-			if err := c.DeleteAllOf(ctx, kind, client.InNamespace(namespace), client.HasLabels{copyLabel}); err != nil {
-				return err
-			}
+		if err := removeCopies(ctx, c, client.HasLabels{copyLabel}); err != nil {
+			return err
 		}
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
@@ -128,6 +126,16 @@ func (b *bare) remove(ctx context.Context, copies ...string) error {
 		b.marks.forget(name)
 	}
 	return err
+}
+
+// removeCopies of one member that are so labelled.
+func removeCopies(ctx context.Context, c *cluster, labelled client.DeleteAllOfOption) error {
+	for _, kind := range []client.Object{&appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{}, &corev1.Service{}} {
+		if err := c.DeleteAllOf(ctx, kind, client.InNamespace(namespace), labelled); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // copyLabel is on every copy and its pods.

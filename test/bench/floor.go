@@ -18,8 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 // floorCommand is the first argument of a process that is nothing but the floor:
@@ -79,8 +77,8 @@ type floor struct {
 	stop    func() error
 }
 
-// startFloor gives every member a twin of a cache's StatefulSet that nobody but the
-// floor looks after, and starts it.
+// startFloor gives every member a twin of a cache's children that nobody but the floor
+// looks after, and starts it.
 func (f *fleet) startFloor(ctx context.Context, cache, twin string) (*floor, error) {
 	for _, c := range f.members() {
 		if err := f.twin(ctx, c, cache, twin); err != nil {
@@ -123,23 +121,24 @@ func (f *fleet) startFloor(ctx context.Context, cache, twin string) (*floor, err
 		return each(context.WithoutCancel(ctx), f.members(), func(ctx context.Context, c *cluster) error {
 			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 			defer cancel()
-			set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: twin}}
-			return client.IgnoreNotFound(c.Delete(ctx, set))
+			return removeCopies(ctx, c, client.MatchingLabels{copyLabel: twin})
 		})
 	}
 	return fl, nil
 }
 
-// twin makes a copy of a cache's StatefulSet.
+// twin makes a copy of all children of a cache: the member's own controllers then have
+// the same work with a drift of the one StatefulSet and of the other. Each pod that comes
+// and goes with it changes the endpoints of its Service and the status of its budget.
 func (f *fleet) twin(ctx context.Context, c *cluster, cache, twin string) error {
 	children, err := f.render(ctx, c, cache)
 	if err != nil {
 		return err
 	}
 	for _, child := range children {
-		if child.Intent.GroupVersionKind() == render.StatefulSetKind {
-			return applyCopy(ctx, c, child.Intent, cache, twin)
+		if err := applyCopy(ctx, c, child.Intent, cache, twin); err != nil {
+			return err
 		}
 	}
-	return errors.New("there is no StatefulSet among its children")
+	return nil
 }
