@@ -54,8 +54,8 @@ test-unit: ## Pure packages and everything else that needs no API server, with -
 	packages=$$(go list ./... | grep -vE '/test/(e2e|harness|integration)'); $(GOTEST) $(TESTFLAGS) $$packages
 
 .PHONY: test-integration
-test-integration: ## Controllers against a real API server, with -race.
-	assets=$$($(BINARIES) dir); KUBEBUILDER_ASSETS=$$assets $(GOTEST) -timeout 15m $(TESTFLAGS) ./test/integration/...
+test-integration: ## Controllers against a real API server, with -race; who changes what a cache holds panics.
+	assets=$$($(BINARIES) dir); KUBEBUILDER_ASSETS=$$assets KUBE_CACHE_MUTATION_DETECTOR=true $(GOTEST) -timeout 15m $(TESTFLAGS) ./test/integration/...
 
 .PHONY: faults
 faults: ## Every fault at every request, and random histories: a sample that SEED picks, all with FULL=1, one with CASE=.

@@ -51,7 +51,9 @@ func IndexMembers(indexer client.FieldIndexer) error {
 	return nil
 }
 
-func carriedBy(object client.Object) []string { return []string{object.GetLabels()[v1alpha1.LabelCacheCluster]} }
+func carriedBy(object client.Object) []string {
+	return []string{object.GetLabels()[v1alpha1.LabelCacheCluster]}
+}
 
 // MemberCacheOptions restrict a member's cache to what carries our label; the
 // hub's memory then grows with the caches, not with the members. Autoscalers carry

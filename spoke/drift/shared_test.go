@@ -1,0 +1,38 @@
+package drift_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+)
+
+// What we own of one object is read once for all that have the same entry, so no look at
+// one may show in the next.
+func TestALookAtOneObjectDoesNotShowInTheLookAtTheNext(t *testing.T) {
+	intent, hash, wanted := statefulSet(t)
+	replicas, management := path("spec", "replicas"), path("spec", "podManagementPolicy")
+	before := holding(intent, without(wanted, replicas))
+	lost := drift.Missing(wanted, before)
+	policy := drift.Policy{Foreign: v1alpha1.ForeignRemove}
+
+	drift.Diff(wanted, hash, before, drift.NewFields(management))
+	drift.Missing(drift.NewFields(replicas, management), before)
+	policy.ForeignFields("StatefulSet", drift.NewFields(management), before)
+	drift.Owns(before, replicas)
+
+	again := holding(intent, without(wanted, replicas))
+	if now := drift.Missing(wanted, again); !now.Equals(lost) || !now.Equals(drift.NewFields(replicas)) {
+		t.Errorf("missing %s, before %s, want spec.replicas", now, lost)
+	}
+}
+
+// holding is the object of an intent of which we own these fields.
+func holding(intent *unstructured.Unstructured, owned *drift.Fields) *unstructured.Unstructured {
+	live := intent.DeepCopy()
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{ours(owned)})
+	return live
+}
