@@ -119,6 +119,7 @@ type Override struct {
 
 	// Image of the cache container.
 	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^((([A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)([.][A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*|[[][0-9A-Fa-f:]+[]])(:[0-9]+)?/)?[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*(/[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@[A-Za-z][A-Za-z0-9]*([-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$')",message="image must be a reference such as memcached:1.6.39 or mirror.example:5000/memcached@sha256:...: no scheme, no spaces, the repository in lower case"
 	// +optional
 	Image string `json:"image,omitempty"`
 

@@ -67,6 +67,11 @@ func TestBadInputIsRefusedAtAdmissionWithItsFix(t *testing.T) {
 		{"a long argument that a field sets", "sessions", "memcached: {args: ['--max-item-size=1m']}" + everywhere, []string{"spec.memcached.args", "use memory"}},
 		{"the port", "sessions", "memcached: {args: ['-p', '1']}" + everywhere, []string{"the port is always 11211"}},
 		{"a version that is no tag", "sessions", "version: 'memcached:1.6'" + everywhere, []string{"spec.version", "image tag"}},
+		{"an image with a scheme", "sessions", "image: https://mirror.example/memcached" + everywhere, []string{"spec.image", `"https://mirror.example/memcached"`, "no scheme"}},
+		{"an image with a space", "sessions", "image: 'memcached: 1.6'" + everywhere, []string{"spec.image", "no spaces"}},
+		{"an image in capitals", "sessions", "image: Memcached:1.6" + everywhere, []string{"spec.image", "in lower case"}},
+		{"an exporter's image with a space", "sessions", "exporter: {enabled: true, image: 'a b'}" + everywhere, []string{"spec.exporter.image", "no spaces"}},
+		{"an override's image without a name", "sessions", "overrides: [{clusters: [a], image: ':1.6'}]" + everywhere, []string{"spec.overrides[0].image", "must be a reference"}},
 		{"an override for nobody", "sessions", "overrides: [{replicas: 1}]" + everywhere, []string{"an override must name clusters"}},
 		{"an override's replicas below 0", "sessions", "overrides: [{clusters: [a], replicas: -1}]" + everywhere, []string{"replicas must be 0 or more"}},
 	} {
@@ -95,6 +100,9 @@ func TestTheLimitsThemselvesAreAccepted(t *testing.T) {
 		"items of three chunks":         {"sessions", "memcached: {maxItemSize: 1.5Mi}\nplacement: {clusterSelector: {}}"},
 		"items of chunks of one's own":  {"sessions", "memcached: {maxItemSize: 100Ki, extended: [slab_chunk_max=16]}\nplacement: {clusterSelector: {}}"},
 		"arguments that no field sets":  {"sessions", "memcached: {args: ['-u', '11211', '-vv', '-ucache', '--max-reqs-per-event=5']}\nplacement: {clusterSelector: {}}"},
+		"an image by digest":            {"sessions", "image: '[fd00::1]:5000/a/b__c/memcached:1.6@sha256:" + strings.Repeat("0f", 32) + "'\nplacement: {clusterSelector: {}}"},
+		"an image of a local registry":  {"sessions", "image: localhost:5000/memcached\nplacement: {clusterSelector: {}}"},
+		"no image":                      {"sessions", "image: ''\nplacement: {clusterSelector: {}}"},
 		"members by name and by labels": {"sessions", "placement: {clusters: [a], clusterSelector: {matchLabels: {tier: lab}}}"},
 	} {
 		t.Run(name, func(t *testing.T) {
