@@ -1,18 +1,26 @@
 package apply
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"net"
 	"slices"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -101,5 +109,62 @@ func TestOnlyOurMarksAreTakenOff(t *testing.T) {
 	var patch map[string]map[string]any
 	if err := json.Unmarshal(unmark(live[budgetKey]), &patch); err != nil || patch["metadata"]["uid"] != string(live[budgetKey].GetUID()) {
 		t.Errorf("%v: the patch is not for this very object: %v", err, patch)
+	}
+}
+
+// A member that asks to come again later, or does not answer, is sent nothing more: each
+// further request would be one too many, or cost a time-out.
+func TestNoChildIsComeToAfterOneThatSaysThatTheMemberWillNotAnswer(t *testing.T) {
+	for _, met := range []error{apierrors.NewTooManyRequests("slow down", 7), &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}} {
+		for name, end := range map[string]func(a *Applier, live Live) (left []string, failures []*outcome.Failure){
+			"remove": func(a *Applier, live Live) ([]string, []*outcome.Failure) {
+				delete(live, setKey)
+				left, failures := a.Remove(t.Context(), Targets(live, owner))
+				return names(left), failures
+			},
+			"release": func(a *Applier, live Live) ([]string, []*outcome.Failure) {
+				delete(live, setKey)
+				left, failures := a.Release(t.Context(), Targets(live, owner))
+				return names(left), failures
+			},
+			"prune": func(a *Applier, live Live) ([]string, []*outcome.Failure) {
+				delete(live, setKey)
+				for _, target := range Targets(live, owner) {
+					a.Owner.Inventory = append(a.Owner.Inventory, target.entry())
+				}
+				report := a.Apply(t.Context(), Decide(nil, live, a.Owner, a.Recent))
+				var left []string
+				for _, e := range report.Inventory {
+					left = append(left, keyOf(e).String())
+				}
+				slices.Sort(left)
+				return left, report.Failures
+			},
+		} {
+			t.Run(fmt.Sprintf("%s: %v", name, met), func(t *testing.T) {
+				live := liveOf(t, desired(t))
+				sent := 0
+				server := interceptor.NewClient(holding(t, live), interceptor.Funcs{
+					Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+						sent++
+						return met
+					},
+					Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+						sent++
+						return met
+					},
+				})
+				a := &Applier{Client: server, Reader: server, Recent: NewRecent(), Namespace: "shop", Owner: owner, Now: time.Now}
+
+				left, failures := end(a, live)
+
+				if sent != 1 || len(failures) != 1 {
+					t.Errorf("%d requests and %d failures, want one of each", sent, len(failures))
+				}
+				if diff := cmp.Diff([]string{"PodDisruptionBudget/sessions", "Service/sessions"}, left); diff != "" {
+					t.Errorf("known to be left (-want +got):\n%s", diff)
+				}
+			})
+		}
 	}
 }
