@@ -54,13 +54,13 @@ test-unit: ## Pure packages and everything else that needs no API server, with -
 	packages=$$(go list ./... | grep -vE '/test/(e2e|harness|integration)'); $(GOTEST) $(TESTFLAGS) $$packages
 
 .PHONY: test-integration
-test-integration: ## Controllers against a real API server, with -race; who changes what a cache holds panics.
+test-integration: ## Controllers against a real API server, with -race; a change of what a cache holds is a panic.
 	assets=$$($(BINARIES) dir); KUBEBUILDER_ASSETS=$$assets KUBE_CACHE_MUTATION_DETECTOR=true $(GOTEST) -timeout 15m $(TESTFLAGS) ./test/integration/...
 
 .PHONY: faults
 faults: ## Every fault at every request, and random histories: a sample that SEED picks, all with FULL=1, one with CASE=.
 	assets=$$($(BINARIES) dir); KUBEBUILDER_ASSETS=$$assets FAULTS_FULL=$(FULL) FAULTS_SEED=$(SEED) FAULTS_CASE='$(CASE)' FAULTS_ONLY=$(FAULT) FAULTS_PART=$(PART) \
-	  FAULTS_REPORT=$${FAULTS_REPORT:-$(CURDIR)/faults.json} \
+	  FAULTS_REPORT=$${FAULTS_REPORT:-$(CURDIR)/faults.json} KUBE_CACHE_MUTATION_DETECTOR=true \
 	  go test -tags faults -count=1 -timeout 2h -v $(TESTFLAGS) ./test/faults/
 
 .PHONY: e2e-embedded

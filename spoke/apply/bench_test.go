@@ -11,7 +11,7 @@ func BenchmarkDecide(b *testing.B) {
 	all, live := desired(b), Live{}
 	for i := range all {
 		u := applied(b, &all[i])
-		if u.GetKind() == "StatefulSet" {
+		if u.GetKind() == statefulSet {
 			replicas := fieldpath.MakePathOrDie("spec", "replicas")
 			u = heldBy(b, applied(b, &all[i], replicas), "somebody", replicas)
 		}
@@ -19,7 +19,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 	memory := NewRecent()
 	for b.Loop() {
-		if plan := Decide(all, live, owner, memory); plan.Steps[1].Verb == "" {
+		if plan := Decide(all, live, owner, memory); plan.Steps[1].Verb != Repair {
 			b.Fatal(plan)
 		}
 	}

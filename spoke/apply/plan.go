@@ -50,7 +50,9 @@ func Desire(t drift.Typer, children []render.Child) ([]Desired, error) {
 	return desired, nil
 }
 
-// Live is what the member holds under our labels, by key.
+// Live is what the member holds under our labels, by key. The objects may be shared with
+// a cache, and so may be what is made of them, such as Step.Live and Change.Found: they
+// must not be changed.
 type Live map[Key]metav1.Object
 
 // Verb is what is to be done with a child.

@@ -185,7 +185,7 @@ func (c *Controller) onProfile(object any, _ bool) {
 }
 
 // Engage gives a member's cluster while it answers; its cache must hold
-// MemberKinds already. ctx ends when the member is lost or leaves.
+// MemberKinds, with the indexes of IndexMembers, already. ctx ends when the member is lost or leaves.
 func (c *Controller) Engage(ctx context.Context, name multicluster.ClusterName, cl cluster.Cluster) error {
 	select {
 	case <-c.started:

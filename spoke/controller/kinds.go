@@ -52,7 +52,10 @@ func IndexMembers(indexer client.FieldIndexer) error {
 }
 
 func carriedBy(object client.Object) []string {
-	return []string{object.GetLabels()[v1alpha1.LabelCacheCluster]}
+	if cache, carried := object.GetLabels()[v1alpha1.LabelCacheCluster]; carried {
+		return []string{cache}
+	}
+	return nil
 }
 
 // MemberCacheOptions restrict a member's cache to what carries our label; the

@@ -21,7 +21,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// snapshot is all that was read, at the front of a reconcile.
+// snapshot is all that was read, at the front of a reconcile. What live and pods point to
+// is the member's cache's: it must not be changed.
 type snapshot struct {
 	now     time.Time
 	arrived time.Time
@@ -44,8 +45,7 @@ type snapshot struct {
 func (m *member) read(ctx context.Context, request mcreconcile.Request) (*snapshot, error) {
 	now := m.Clock.Now()
 	s := &snapshot{now: now, arrived: m.arrivals.take(request.NamespacedName, now), cache: &v1alpha1.MemberCache{}}
-	// Nothing that is read from a cache is changed, so none of it is copied.
-	if err := m.Hub.GetCache().Get(ctx, request.NamespacedName, s.cache, client.UnsafeDisableDeepCopy); err != nil {
+	if err := m.Hub.GetCache().Get(ctx, request.NamespacedName, s.cache); err != nil {
 		return nil, err
 	}
 	if s.cache.Spec.Cluster != m.name {
@@ -124,7 +124,8 @@ func carried(mc *v1alpha1.MemberCache) []client.ListOption {
 }
 
 // indexed selects the same in a member's cache: by an index, since a search through all
-// labels grows with the number of caches.
+// labels grows with the number of caches, and without a copy, which would cost more than
+// all else of a look at what has not changed.
 func indexed(mc *v1alpha1.MemberCache) []client.ListOption {
 	return []client.ListOption{client.InNamespace(mc.Namespace), client.MatchingFields{carriedField: mc.Spec.CacheCluster}, client.UnsafeDisableDeepCopy}
 }
@@ -141,8 +142,6 @@ func (m *member) children(ctx context.Context, reader client.Reader, mc *v1alpha
 			return nil, fmt.Errorf("%s: %w", kind.Kind, err)
 		}
 		err = meta.EachListItem(list, func(item runtime.Object) error {
-			// The items of the list are ours, what they point to is the cache's.
-			item.GetObjectKind().SetGroupVersionKind(kind)
 			object, err := meta.Accessor(item)
 			if err != nil {
 				return err

@@ -1,5 +1,6 @@
 // Package drift tells, for one child, whether the live object still is what was
-// applied: what drifted and who did it. It is pure and compares no values.
+// applied: what drifted and who did it. It compares no values, and is pure: that it
+// remembers what it has read changes no answer.
 //
 // It rests on the API server's own bookkeeping of server-side apply. Whoever
 // changes a field that we own takes it out of our entry in managedFields; what

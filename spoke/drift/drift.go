@@ -119,15 +119,16 @@ func ownedBy(entries []metav1.ManagedFieldsEntry) *Fields {
 }
 
 // ours holds entries of ours that were read: caches of one shape have the same ones in
-// all members, and reading one costs more than all else that Diff does.
-var ours = lru.New(64)
+// all members, and reading one costs more than all else that Diff does. A shape, such as
+// one with storage, has about half a dozen, with those of objects that drifted.
+var ours = lru.New(512)
 
 // ourFields is fieldsOf an entry of ours.
 func ourFields(e *metav1.ManagedFieldsEntry) *Fields {
 	if e.FieldsV1 == nil {
 		return NewFields()
 	}
-	raw := string(e.FieldsV1.GetRawBytes())
+	raw := e.FieldsV1.GetRawString()
 	if known, ok := ours.Get(raw); ok {
 		if set, ok := known.(*Fields); ok {
 			return set

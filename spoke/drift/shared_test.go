@@ -21,7 +21,7 @@ func TestALookAtOneObjectDoesNotShowInTheLookAtTheNext(t *testing.T) {
 
 	drift.Diff(wanted, hash, before, drift.NewFields(management))
 	drift.Missing(drift.NewFields(replicas, management), before)
-	policy.ForeignFields("StatefulSet", drift.NewFields(management), before)
+	policy.ForeignFields("StatefulSet", wanted, before)
 	drift.Owns(before, replicas)
 
 	again := holding(intent, without(wanted, replicas))
@@ -33,6 +33,7 @@ func TestALookAtOneObjectDoesNotShowInTheLookAtTheNext(t *testing.T) {
 // holding is the object of an intent of which we own these fields.
 func holding(intent *unstructured.Unstructured, owned *drift.Fields) *unstructured.Unstructured {
 	live := intent.DeepCopy()
-	live.SetManagedFields([]metav1.ManagedFieldsEntry{ours(owned)})
+	patched := entry(v1alpha1.FieldManager, metav1.ManagedFieldsOperationUpdate, "", noon, drift.NewFields(path("spec", "podManagementPolicy")))
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{ours(owned), patched, by("mesh", noon, path("spec", "template", "spec", "hostNetwork"))})
 	return live
 }
