@@ -37,11 +37,6 @@ func (a *Applier) sendStripped(ctx context.Context, step *Step) (client.Object, 
 	if err != nil {
 		return nil, err
 	}
-	type operation struct {
-		Op    string `json:"op"`
-		Path  string `json:"path"`
-		Value any    `json:"value"`
-	}
 	patch, err := json.Marshal([]operation{
 		{"replace", "/metadata/resourceVersion", step.Live.GetResourceVersion()},
 		{"replace", "/spec/template", template},

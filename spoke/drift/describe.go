@@ -30,13 +30,24 @@ func Describe(object string, intent *unstructured.Unstructured, live metav1.Obje
 	if intent != nil {
 		fields = Differing(intent, live, fields)
 	}
-	who := Blame(live, fields)
+	moved := MovedItems(intent, live, fields)
+	who := Blame(live, holding(moved, fields))
 	found := v1alpha1.DriftFinding{Object: object, Fields: Paths(fields), Manager: who.Manager, Operation: who.Operation}
 	if !who.At.IsZero() {
 		found.ChangedAt = &metav1.Time{Time: who.At}
 	}
-	found.Changes = changes(intent, live, fields, who.Manager)
+	found.Changes = changes(intent, live, fields, moved, who.Manager)
 	return found
+}
+
+// holding are the given fields where the live object has them.
+func holding(moved []Moved, fields *Fields) *Fields {
+	if len(moved) == 0 {
+		return fields
+	}
+	there := NewFields()
+	fields.Iterate(func(p fieldpath.Path) { there.Insert(whereabouts(moved, p).Copy()) })
+	return there
 }
 
 // Differing are those of the fields that have another value in the live object than in
@@ -47,10 +58,10 @@ func Differing(intent *unstructured.Unstructured, live metav1.Object, fields *Fi
 	if fields == nil || !ok {
 		return fields
 	}
-	differing := NewFields()
+	differing, moved := NewFields(), MovedItems(intent, live, fields)
 	fields.Leaves().Iterate(func(p fieldpath.Path) {
 		before, wanted := at(intent.Object, p)
-		after, found := at(is, p)
+		after, found := at(is, whereabouts(moved, p))
 		if !wanted || !found || !value.Equals(value.NewValueInterface(before), value.NewValueInterface(after)) {
 			differing.Insert(p.Copy())
 		}
@@ -89,7 +100,7 @@ func leavesOf(fields *Fields) []fieldpath.Path {
 func text(p fieldpath.Path) string { return strings.TrimPrefix(p.String(), ".") }
 
 // changes are the values of single fields, and who changed those that the manager did not.
-func changes(intent *unstructured.Unstructured, live metav1.Object, fields *Fields, manager string) []v1alpha1.FieldChange {
+func changes(intent *unstructured.Unstructured, live metav1.Object, fields *Fields, moved []Moved, manager string) []v1alpha1.FieldChange {
 	is, ok := content(live)
 	if !ok {
 		return nil
@@ -104,9 +115,9 @@ func changes(intent *unstructured.Unstructured, live metav1.Object, fields *Fiel
 			break
 		}
 		before, _ := at(was, p)
-		after, _ := at(is, p)
+		after, _ := at(is, whereabouts(moved, p))
 		change := v1alpha1.FieldChange{Path: text(p), Was: show(before), Is: show(after)}
-		if other := Blame(live, NewFields(p)).Manager; other != manager {
+		if other := Blame(live, NewFields(whereabouts(moved, p))).Manager; other != manager {
 			change.Manager = other
 		}
 		if change.Was != "" || change.Is != "" {
