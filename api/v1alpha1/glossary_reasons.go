@@ -54,6 +54,7 @@ var memberTerms = []Term{
 	memberReason(ReasonPodsRefused, "", "the member does not let the StatefulSet make its pods: a quota, a LimitRange, Pod Security, a missing priority class, a webhook or a policy",
 		"see the hint; it clears by itself when the member lets the pods in"),
 	memberReason(ReasonDriftReported, "", "somebody changed a child, and `drift.policy: Report` leaves it so; `openDrifts` says what and who", "put the field back, change the spec, or set `drift.policy: Correct`"),
+	memberReason(ReasonDriftRefused, "", "somebody changed a child, and the member refuses to have it put right; `openDrifts` says what and who, and Ready why", "do what the hint of Ready says: undo the change in the member, or let the hub do it"),
 	memberReason(ReasonDriftFight, ClassConflict, "another manager keeps changing a field back; the message names it, the field and how often", "stop the other manager, or let it have the field with a rule in `drift.ignore`; it goes back to normal by itself two minutes after the last change"),
 	memberReason(ReasonForeignFields, "", "somebody added fields to the pod template, and `drift.foreign: Report` leaves them", "remove them, set `drift.foreign` to Keep or Remove, or accept them with a rule in `drift.ignore`"),
 	memberReason(ReasonChildrenTerminating, "", "children are being deleted; the message names what still exists", "wait; look for finalizers on the named objects"),

@@ -88,6 +88,7 @@ const (
 	ReasonPodsRefused          = "PodsRefused"
 	ReasonDriftReported        = "DriftReported"
 	ReasonDriftFight           = "DriftFight"
+	ReasonDriftRefused         = "DriftRefused"
 	ReasonForeignFields        = "ForeignFields"
 	// ReasonRecovered is on Events only.
 	ReasonRecovered = "Recovered"

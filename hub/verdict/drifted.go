@@ -7,9 +7,10 @@ import (
 )
 
 // drifted sums up what the members report to differ and not to be put back; a fight
-// is the reason before what is only reported, and that before foreign fields.
+// is the reason before what a member refuses to have put right, that before what is only
+// reported, and that before foreign fields.
 func drifted(members []Member) (reason, message string) {
-	ranked := []string{v1alpha1.ReasonDriftFight, v1alpha1.ReasonDriftReported, v1alpha1.ReasonForeignFields}
+	ranked := []string{v1alpha1.ReasonDriftFight, v1alpha1.ReasonDriftRefused, v1alpha1.ReasonDriftReported, v1alpha1.ReasonForeignFields}
 	rank := len(ranked)
 	var parts []string
 	for i := range members {

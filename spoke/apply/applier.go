@@ -220,6 +220,9 @@ func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bo
 	change.Reclaimed = step.Verb == Repair && step.reclaims()
 	if err != nil {
 		if change.Drifted() {
+			if failure := foreign(err, step); failure.Refusal() {
+				return a.refused(step, failure, report)
+			}
 			a.Recent.Try(key, a.Namespace, change, a.Since)
 			// Neither right nor left as it is.
 			report.Unseen = append(report.Unseen, key)

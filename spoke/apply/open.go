@@ -4,7 +4,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 )
 
 // Open is what differs and stays so.
@@ -12,9 +14,10 @@ type Open struct {
 	Key    Key
 	Fields *drift.Fields
 	// Deleted: the whole child. Foreign: fields that others added to the pod template.
-	Deleted, Foreign bool
-	Intent           *unstructured.Unstructured
-	Found            metav1.Object
+	// Refused: the member refuses to have it put right.
+	Deleted, Foreign, Refused bool
+	Intent                    *unstructured.Unstructured
+	Found                     metav1.Object
 }
 
 // leave notes what differs. A child that is gone stays in the inventory: without its
@@ -35,6 +38,16 @@ func (a *Applier) leave(step *Step, report *Report) {
 		return
 	}
 	report.Open = append(report.Open, Open{Key: key, Fields: step.Finding.Missing, Deleted: step.Deleted, Intent: step.Intent, Found: step.Live})
+}
+
+// refused notes a repair that the member does not take: what drifted is still so.
+func (a *Applier) refused(step *Step, failure *outcome.Failure, report *Report) (stop bool) {
+	a.leave(step, report)
+	report.Open[len(report.Open)-1].Refused = true
+	if failure.Reason == v1alpha1.ReasonRejected {
+		failure.Hint = "undo in the member what was changed there, which the status names, or delete " + step.Key().String() + ": it is created anew"
+	}
+	return report.fail(failure)
 }
 
 // reclaims says that what drifted has the right values, and only somebody else holds it.

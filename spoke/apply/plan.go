@@ -164,13 +164,14 @@ func Decide(desired []Desired, live Live, owner Owner, memory Memory) Plan {
 	return plan
 }
 
-// Targets are all children of an owner: the live ones that carry its mark, and
+// Targets are all children of an owner: the live ones that are its own, and
 // those of its inventory that the cache does not show (somebody may have removed
-// the label by which it finds them). Sorted by key.
+// the label by which it finds them). A copy that somebody made of one, with its mark and
+// all, is nobody's child: the hub never wrote to it. Sorted by key.
 func Targets(live Live, owner Owner) []Target {
 	var targets []Target
 	for key, object := range live {
-		if object != nil && ownedBy(object, owner) {
+		if object != nil && (owner.knows(object) && owner.Owns(object) || ownedBy(object, owner) && drift.Written(object)) {
 			targets = append(targets, Target{Key: key, UID: object.GetUID(), Deleting: object.GetDeletionTimestamp() != nil})
 		}
 	}

@@ -241,8 +241,13 @@ func TestPrunedIsWhatIsOursAndNotWanted(t *testing.T) {
 	service := &unstructured.Unstructured{}
 	service.SetUID("client-uid")
 	service.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: owner.Mark})
+	// Somebody made this of a child of ours, with kubectl get and create.
+	copied := service.DeepCopy()
+	service = heldBy(t, service, v1alpha1.FieldManager, fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.AnnotationOwner))
 	foreign := service.DeepCopy()
 	foreign.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: "other"})
+	remarked := foreign.DeepCopy()
+	remarked.SetManagedFields(nil)
 	deleting := service.DeepCopy()
 	deleting.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(0, 0)})
 	for _, c := range []struct {
@@ -254,6 +259,9 @@ func TestPrunedIsWhatIsOursAndNotWanted(t *testing.T) {
 		{"ours", "its mark says so", service, nil, []Target{{Key: clientKey, UID: "client-uid"}}},
 		{"ours, on its way out", "it is not deleted twice", deleting, nil, []Target{{Key: clientKey, UID: "client-uid", Deleting: true}}},
 		{"another's", "its mark says so", foreign, nil, nil},
+		{"a copy", "the hub never wrote to it", copied, nil, nil},
+		{"ours, remarked by a person", "the inventory knows it", remarked, []v1alpha1.InventoryEntry{{Kind: "Service", Name: "sessions-client", UID: "client-uid"}}, []Target{{Key: clientKey, UID: "client-uid"}}},
+		{"ours before, with another's mark by another hub", "the other hub wrote it", foreign, []v1alpha1.InventoryEntry{{Kind: "Service", Name: "sessions-client", UID: "client-uid"}}, nil},
 		{"ours, without its label", "the inventory knows it", nil, []v1alpha1.InventoryEntry{{Kind: "Service", Name: "sessions-client", UID: "client-uid"}}, []Target{{Key: clientKey, UID: "client-uid"}}},
 		{"another's where ours was", "the inventory's UID is another", foreign, []v1alpha1.InventoryEntry{{Kind: "Service", Name: "sessions-client", UID: "older"}}, nil},
 	} {

@@ -116,6 +116,9 @@ func driftedCondition(set conditions, open []v1alpha1.DriftFinding, r *result) {
 	if slices.ContainsFunc(open, func(f v1alpha1.DriftFinding) bool { return !f.Foreign }) {
 		reason = v1alpha1.ReasonDriftReported
 	}
+	if slices.ContainsFunc(r.report.Open, func(o apply.Open) bool { return o.Refused }) {
+		reason = v1alpha1.ReasonDriftRefused
+	}
 	if fight := r.bout.failure(); fight != nil && len(r.bout.open) > 0 {
 		reason, message = fight.Reason, fight.Message
 	}

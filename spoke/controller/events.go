@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/spoke/events"
@@ -36,7 +37,7 @@ func transitions(old, next *v1alpha1.MemberCacheStatus) []events.Event {
 		if slices.ContainsFunc(old.OpenDrifts, func(known v1alpha1.DriftFinding) bool { return sameDrift(&known, drifted) }) {
 			continue
 		}
-		found = append(found, events.Event{Warning: true, Reason: driftReason(drifted), Action: "Observe", Note: described(drifted)})
+		found = append(found, events.Event{Warning: true, Reason: driftReason(next, drifted), Action: "Observe", Note: described(drifted)})
 	}
 	return found
 }
@@ -59,9 +60,12 @@ func sameDrift(a, b *v1alpha1.DriftFinding) bool {
 	return a.Object == b.Object && a.Foreign == b.Foreign && a.Deleted == b.Deleted && slices.Equal(a.Managers(), b.Managers()) && slices.Equal(a.Fields, b.Fields)
 }
 
-func driftReason(f *v1alpha1.DriftFinding) string {
+func driftReason(s *v1alpha1.MemberCacheStatus, f *v1alpha1.DriftFinding) string {
 	if f.Foreign {
 		return v1alpha1.ReasonForeignFields
+	}
+	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDrifted); c != nil && c.Reason == v1alpha1.ReasonDriftRefused {
+		return c.Reason
 	}
 	return v1alpha1.ReasonDriftReported
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -156,7 +157,21 @@ func (m *member) hold(ctx context.Context, s *snapshot, applier *apply.Applier) 
 		r.failure = r.bout.failure()
 	}
 	r.observation, r.look = m.observe(ctx, s)
+	r.observation = leftDeleted(r.observation, &report)
 	return r
+}
+
+// leftDeleted is what is observed, unless there is no StatefulSet and by policy none is to
+// be made: nothing is on its way then.
+func leftDeleted(is *observe.Observation, report *apply.Report) *observe.Observation {
+	gone := func(o apply.Open) bool { return o.Deleted && !o.Refused && o.Key.Kind == render.StatefulSetKind }
+	at := slices.IndexFunc(report.Open, gone)
+	if at < 0 || is == nil {
+		return is
+	}
+	return &observe.Observation{State: v1alpha1.MemberBlocked, Outcome: v1alpha1.Outcome{Reason: v1alpha1.ReasonDriftReported,
+		Message: report.Open[at].Key.String() + " was deleted, and drift.policy: Report leaves it so",
+		Hint:    "set spec.drift.policy to Correct, and it is made anew"}}
 }
 
 // unconfirmed is the result where the hub did not say that the MemberCache is what

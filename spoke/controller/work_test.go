@@ -140,7 +140,9 @@ func childOf(t *testing.T, mc *v1alpha1.MemberCache) *appsv1.StatefulSet {
 	for _, child := range children {
 		if child.Intent.GetKind() == render.StatefulSetKind.Kind {
 			return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: child.Intent.GetName(), UID: "set",
-				Labels: child.Intent.GetLabels(), Annotations: child.Intent.GetAnnotations()}}
+				Labels: child.Intent.GetLabels(), Annotations: child.Intent.GetAnnotations(),
+				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply,
+					APIVersion: "apps/v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)}}}}
 		}
 	}
 	t.Fatal("no StatefulSet")
@@ -150,7 +152,7 @@ func childOf(t *testing.T, mc *v1alpha1.MemberCache) *appsv1.StatefulSet {
 func TestAChildThatTheCacheDoesNotShowYetIsRemovedToo(t *testing.T) {
 	mc := memberCache()
 	child := childOf(t, mc)
-	api := fake.NewClientBuilder().WithScheme(memberScheme).WithObjects(child).Build()
+	api := fake.NewClientBuilder().WithScheme(memberScheme).WithObjects(child).WithReturnManagedFields().Build()
 
 	r := worked(t.Context(), t, api, deleted(mc))
 

@@ -35,6 +35,11 @@ func (f *Failure) Error() string {
 // Unwrap gives the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
+// Refusal says that the member answered, and will answer the same until somebody acts.
+func (f *Failure) Refusal() bool {
+	return f.Class == v1alpha1.ClassInvalid || f.Class == v1alpha1.ClassBlocked
+}
+
 // Outcome as it stands in a status.
 func (f *Failure) Outcome() v1alpha1.Outcome {
 	return v1alpha1.Outcome{Class: f.Class, Reason: f.Reason, Message: f.Message, Hint: f.Hint}
