@@ -83,10 +83,18 @@ func (f *fight) repaired(finding v1alpha1.DriftFinding, now time.Time) {
 			}
 		}
 		f.join(&finding, now)
-		f.count++
-		f.pause = min(2*f.pause, fightPauseMax)
-		f.due = now.Add(f.pause)
+		if f.isOver(&finding) {
+			f.count++
+			f.pause = min(2*f.pause, fightPauseMax)
+			f.due = now.Add(f.pause)
+		}
 	}
+}
+
+// isOver says that the fight is over what drifted. An object that was deleted is made anew
+// at once where only fields of it are fought over.
+func (f *fight) isOver(finding *v1alpha1.DriftFinding) bool {
+	return !finding.Deleted || f.sides[flip{manager: finding.Manager}] > 0
 }
 
 // holds says whether a new drift is to wait. It may be the one that makes a fight. What
@@ -98,6 +106,8 @@ func (f *fight) holds(drifted func() v1alpha1.DriftFinding, now time.Time) bool 
 	finding := drifted()
 	switch {
 	case len(flipsIn(&finding)) == 0:
+		return false
+	case f.slow() && !f.isOver(&finding) && !f.often(flip{manager: finding.Manager}, now):
 		return false
 	case f.slow():
 	case f.join(&finding, now):

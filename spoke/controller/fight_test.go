@@ -95,6 +95,32 @@ func TestEachPauseOfAFightIsTwiceTheLastUpToFiveMinutes(t *testing.T) {
 	}
 }
 
+func TestWhatIsDeletedIsMadeAnewAtOnceInAFightOverItsFields(t *testing.T) {
+	f, now := &fight{}, noon
+	again, gone := changedBy("kubectl", "spec.replicas"), v1alpha1.DriftFinding{Deleted: true, Manager: drift.Unknown}
+	deleted := func() v1alpha1.DriftFinding { return gone }
+	for range fightFlips {
+		f.repaired(again, now)
+	}
+	if !f.holds(func() v1alpha1.DriftFinding { return again }, now) {
+		t.Fatal("not held")
+	}
+	due := f.due
+	for n := range fightFlips - 1 {
+		if f.holds(deleted, now) {
+			t.Fatalf("held when it was deleted %d times", n+1)
+		}
+		f.repaired(gone, now)
+	}
+	if f.count != fightFlips || !f.due.Equal(due) {
+		t.Errorf("counted %d, due %s later: the fight is over replicas", f.count, f.due.Sub(due))
+	}
+	f.repaired(gone, now)
+	if !f.holds(deleted, now) {
+		t.Error("whoever deletes it again and again fights too, and is not held")
+	}
+}
+
 var (
 	fought   = types.NamespacedName{Namespace: "shop", Name: "sessions.a"}
 	foughtIs = apply.Key{Kind: render.StatefulSetKind, Name: "sessions"}
