@@ -3,6 +3,9 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -111,11 +114,19 @@ func (m *member) readChildren(ctx context.Context, s *snapshot) (err error) {
 	if err := reader.List(ctx, &pods, indexed(s.cache)...); err != nil {
 		return fmt.Errorf("list pods in %s: %w", m.name, err)
 	}
-	s.pods = pods.Items
+	// Labels are anybody's to use; the name is the StatefulSet's.
+	s.pods = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !isPodOf(s.cache.Spec.CacheCluster, pod.Name) })
 	if s.scalers, err = s.engaged.scalersOf(ctx, s.cache); err != nil {
 		return fmt.Errorf("list autoscalers in %s: %w", m.name, err)
 	}
 	return nil
+}
+
+// isPodOf says that a name is that of a pod of a StatefulSet, with its number.
+func isPodOf(set, name string) bool {
+	number, ok := strings.CutPrefix(name, set+"-")
+	_, err := strconv.ParseUint(number, 10, 31)
+	return ok && err == nil
 }
 
 // carried selects what carries the label of a MemberCache's cache.

@@ -50,6 +50,15 @@ func TestAPodWithoutAVolumeIsNotHelpedByNodes(t *testing.T) {
 	}
 }
 
+func TestAnInitContainerThatFailsIsTheTrouble(t *testing.T) {
+	pod := waitingPod("s-0", "CrashLoopBackOff")
+	pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses = pod.Status.ContainerStatuses, nil
+	pod.Status.InitContainerStatuses[0].Name = "mesh-init"
+	if is := Trouble(&pod); is.Reason != v1alpha1.ReasonPodsCrashing || !strings.Contains(is.Message, "mesh-init") {
+		t.Errorf("%+v", is)
+	}
+}
+
 func TestTheStateOfACacheIsReadOutOfItsStatefulSetAndPods(t *testing.T) {
 	stale := statefulSet(3, counts(3, 3, 3, 3))
 	stale.Generation = 3

@@ -18,9 +18,12 @@ var troubles = []string{v1alpha1.ReasonImagePullFailing, v1alpha1.ReasonPodsCras
 // reason where nothing does. Observe reads nothing else of a pod: while a pod's
 // Trouble stays the same, so does every Observation.
 func Trouble(pod *corev1.Pod) v1alpha1.Outcome {
-	for i := range pod.Status.ContainerStatuses {
-		if t := waiting(pod, &pod.Status.ContainerStatuses[i]); t.Reason != "" {
-			return t
+	// Init containers come first, as of a sidecar that a webhook adds.
+	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range containers {
+			if t := waiting(pod, &containers[i]); t.Reason != "" {
+				return t
+			}
 		}
 	}
 	for _, c := range pod.Status.Conditions {
