@@ -31,7 +31,7 @@ var memberTerms = []Term{
 	memberReason(ReasonRecovered, "", "on events only: trouble that an earlier event told of is over", noRemedy),
 	memberReason(ReasonInvalidSpec, ClassInvalid, "no children can be rendered from the spec; the message names field, value and fix", "change that field, or the override that sets it"),
 	memberReason(ReasonRejected, ClassInvalid, "the member's API server refuses a child", "change the field that the message names"),
-	memberReason(ReasonRejectedByPolicy, ClassBlocked, "an admission webhook, a policy or an admission plugin of the member refuses a child",
+	memberReason(ReasonRejectedByPolicy, ClassBlocked, "an admission webhook, a policy or an admission plugin of the member refuses a child, or changes its replicas",
 		"see the hint: change the spec as the message says, or exempt the namespace in the member"),
 	memberReason(ReasonObjectOfAnother, ClassBlocked, "an object of the same name exists and is not ours, or carries another CacheCluster's mark; the message says whose it is, and nothing of it was changed",
 		"rename the CacheCluster, remove the object in the member, or take it over with `spec.takeover`; another's mark is never taken over"),

@@ -231,6 +231,9 @@ func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bo
 	}
 	a.Recent.Learn(step.Desired, applied)
 	a.Recent.Put(key, a.Namespace, applied)
+	if failed, stop := a.keptAltered(step, applied, report); failed {
+		return stop
+	}
 	report.keep(step, applied)
 	since := a.Since
 	if _, first, ok := a.Recent.Tried(key, a.Namespace); ok {

@@ -233,6 +233,9 @@ func (s *Step) diff(owner Owner, memory Memory) {
 		return
 	}
 	s.Finding = drift.Diff(s.Wanted, s.Hash, s.Live, memory.Known(uid, s.Hash))
+	if _, _, altered := s.altered(s.Live); altered && s.Finding.Clean() && !owner.Drift.Report {
+		s.Finding.Missing = drift.NewFields(replicas)
+	}
 	switch {
 	case s.Finding.Clean() && s.stranger() && owner.Drift.Foreign == v1alpha1.ForeignRemove && !owner.Drift.Report:
 		s.Verb = Strip
