@@ -36,7 +36,7 @@ func (a *app) applyCommand() *cobra.Command {
 		Short: "Apply CacheClusters to the hub and wait until their caches are ready",
 		Long: "apply reads CacheClusters from files, folders and - (standard input), checks all of them\n" +
 			"against the hub, and only when all are right applies them and waits until each is ready.\n" +
-			"It waits 5 minutes, or --timeout.\n\n" +
+			"It waits 5 minutes, or --timeout, also for what is in the way and passes by itself.\n\n" +
 			"It exits with 0 when all are ready, 2 if anything was refused (nothing was changed then),\n" +
 			"3 if some were not ready in time, 4 if some cannot become ready before somebody acts.",
 		Example: "  reconcile-lab apply examples/cache-cluster.yaml",

@@ -38,6 +38,44 @@ func TestJudgeReadsOnlyWhatIsAboutTheGeneration(t *testing.T) {
 	}
 }
 
+func TestStalledIsFinalOnlyWhereSomebodyHasToAct(t *testing.T) {
+	blocked := func(name, reason, hint string) v1alpha1.ClusterStatus {
+		m := member(name, v1alpha1.MemberBlocked, 3, reason)
+		m.Hint = hint
+		return m
+	}
+	fight := blocked("a", v1alpha1.ReasonDriftFight, "stop the other manager")
+	for _, tc := range []struct {
+		reason  string
+		members []v1alpha1.ClusterStatus
+		placed  metav1.ConditionStatus
+		want    verdict
+	}{
+		{"a fight ends by itself", []v1alpha1.ClusterStatus{fight}, metav1.ConditionTrue, verdictProgressing},
+		{"a fight and pods that fail", []v1alpha1.ClusterStatus{fight, member("b", v1alpha1.MemberDegraded, 1, v1alpha1.ReasonPodsCrashing)}, metav1.ConditionTrue, verdictProgressing},
+		{"a fight beside what stays", []v1alpha1.ClusterStatus{fight, blocked("b", v1alpha1.ReasonQuotaExceeded, "raise it")}, metav1.ConditionTrue, verdictStalled},
+		{"a fight, and a placement that names nobody", []v1alpha1.ClusterStatus{fight}, metav1.ConditionFalse, verdictStalled},
+		{"a namespace that is being deleted", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonNamespaceTerminating, "")}, metav1.ConditionTrue, verdictProgressing},
+		{"a MemberCache of an earlier cache of this name", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonNameConflict, "")}, metav1.ConditionTrue, verdictProgressing},
+		{"an object of somebody else that is being deleted", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonObjectOfAnother, "wait until it is gone, or see what holds it in the member")}, metav1.ConditionTrue, verdictProgressing},
+		{"an object of somebody else", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonObjectOfAnother, "rename the CacheCluster")}, metav1.ConditionTrue, verdictStalled},
+		{"an immutable field", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonImmutableField, "")}, metav1.ConditionTrue, verdictStalled},
+		{"a spec that cannot be met", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonInvalidSpec, "")}, metav1.ConditionTrue, verdictStalled},
+		{"no member at all", nil, metav1.ConditionTrue, verdictStalled},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			cc := sampleCache(tc.members...)
+			cc.Status.Conditions = []metav1.Condition{
+				{Type: v1alpha1.ConditionPlaced, Status: tc.placed, ObservedGeneration: 1},
+				{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: 1},
+			}
+			if got := judge(cc, 1); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestCompareSaysWhatChanged(t *testing.T) {
 	base := func() *v1alpha1.CacheCluster {
 		cc := sampleCache()
@@ -86,6 +124,10 @@ func TestApplyEnds(t *testing.T) {
 	elsewhere.Revision = ""
 	stalled := sampleCache(ready, failing)
 	stalled.Status.Conditions = append(stalled.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: 1})
+	fighting := member("member-1", v1alpha1.MemberBlocked, 3, v1alpha1.ReasonDriftFight)
+	fighting.Class, fighting.Message, fighting.Hint = v1alpha1.ClassConflict, "StatefulSet/cache-cluster: spec.replicas was changed 5 times by hpa", "stop the other manager"
+	fight := sampleCache(fighting)
+	fight.Status.Conditions = append(fight.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: 1})
 	unseen := sampleCache()
 	unseen.Status = v1alpha1.CacheClusterStatus{}
 	other := func(cc *v1alpha1.CacheCluster) *v1alpha1.CacheCluster { cc.Name = "other"; return cc }
@@ -121,6 +163,13 @@ member-2: Degraded 1/3 ImagePullFailing
   hint: check spec.image
 reconcile: created stateful workload and service
 status: progressing -> not ready`, 4},
+		{"a fight that did not end in time", []pair{{nil, fight}},
+			`default/cache-cluster: MembersNotReady: not all members are ready
+member-1: Blocked 3/3 DriftFight
+  StatefulSet/cache-cluster: spec.replicas was changed 5 times by hpa
+  hint: stop the other manager
+reconcile: created stateful workload and service
+status: progressing -> not ready`, 3},
 		{"a hub whose manager does nothing", []pair{{nil, unseen}},
 			"default/cache-cluster: the hub manager has not looked at this change: is it running? `reconcile-lab clusters` tells for a lab\n" +
 				"reconcile: created CacheCluster on the hub, nothing in any member yet\nstatus: progressing -> not ready", 3},
