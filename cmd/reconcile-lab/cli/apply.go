@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,7 +36,7 @@ func (a *app) applyCommand() *cobra.Command {
 		Short: "Apply CacheClusters to the hub and wait until their caches are ready",
 		Long: "apply reads CacheClusters from files, folders and - (standard input), checks all of them\n" +
 			"against the hub, and only when all are right applies them and waits until each is ready.\n" +
-			"It waits 5 minutes, or --timeout.\n\n" +
+			"It waits 5 minutes, or --timeout, also for what is in the way and passes by itself.\n\n" +
 			"It exits with 0 when all are ready, 2 if anything was refused (nothing was changed then),\n" +
 			"3 if some were not ready in time, 4 if some cannot become ready before somebody acts.",
 		Example: "  reconcile-lab apply examples/cache-cluster.yaml",
@@ -133,28 +134,49 @@ func (h *hub) missingNamespaces(ctx context.Context, manifests []manifest) ([]st
 	return missing, nil
 }
 
-// validate has the hub check every manifest without writing any, and reports
-// all that is wrong with all of them.
+// validate has the hub check every manifest without writing any, checks what
+// admission leaves to the hub's controllers, and reports all that is wrong with
+// all of them.
 func (h *hub) validate(ctx context.Context, manifests []manifest, missing []string, force bool) error {
 	var errs []error
+	members := h.members(ctx)
 	for _, m := range manifests {
-		obj := m.object.DeepCopy()
-		for _, ns := range missing {
+		refuse := func(err error) {
+			errs = append(errs, fmt.Errorf("%s: CacheCluster %s/%s: %w", m.source, m.object.GetNamespace(), m.object.GetName(), err))
+		}
+		obj, force := m.object.DeepCopy(), force
+		moved := slices.Contains(missing, obj.GetNamespace())
+		if moved {
 			// The rules are the same in every namespace, and this one is always there.
-			if obj.GetNamespace() == ns {
-				obj.SetNamespace(metav1.NamespaceDefault)
-				// An object of that name there is another one.
-				force = true
-			}
+			obj.SetNamespace(metav1.NamespaceDefault)
+			// An object of that name there is another one.
+			force = true
 		}
 		err := h.serverApply(ctx, obj, force, client.DryRunAll)
-		if err == nil {
+		if isUnreachable(err) || isNoKind(err) {
+			return h.explain(err)
+		}
+		if err != nil {
+			refuse(advise(err))
+		}
+		if err != nil || moved {
+			// The hub's answer is none, or is mixed with the other object.
+			obj = m.object
+		}
+		var cc v1alpha1.CacheCluster
+		if converting := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &cc); converting != nil {
+			if err == nil {
+				refuse(converting)
+			}
 			continue
 		}
-		if explained := h.explain(err); isUnreachable(err) || isNoKind(err) {
-			return explained
+		problems := unreadable(&cc)
+		if err == nil && len(problems) == 0 {
+			problems = unrunnable(&cc, members)
 		}
-		errs = append(errs, fmt.Errorf("%s: CacheCluster %s/%s: %w", m.source, m.object.GetNamespace(), m.object.GetName(), advise(err)))
+		for _, p := range problems {
+			refuse(errors.New(p))
+		}
 	}
 	return withCode(exitUsage, errors.Join(errs...))
 }

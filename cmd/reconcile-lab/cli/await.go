@@ -126,8 +126,8 @@ func (a *app) reportApplied(all []*applied, waitErr error) error {
 	return applyError(all, waitErr)
 }
 
-// describe completes what was changed by what was seen since: children that no
-// member holds yet were not created.
+// describe completes what was changed by what was seen since. It claims of members
+// only what their reports hold: where one is in trouble, a part may be written.
 func (ap *applied) describe() {
 	if ap.change.verb == "" {
 		return
@@ -142,11 +142,21 @@ func (ap *applied) describe() {
 		}
 		return
 	}
-	switch there, of := reach(ap.now, ap.generation), len(ap.now.Status.Clusters); {
-	case there == 0:
-		ap.change.what, ap.change.note = []string{"CacheCluster"}, "on the hub, nothing in any member yet"
-	case there < of:
-		ap.change.note = fmt.Sprintf("in %d of %s", there, plural(of, "member"))
+	if ap.before != nil && ap.before.Generation == ap.generation {
+		// Labels and annotations stay on the hub.
+		return
+	}
+	r := reached(ap.now, ap.generation)
+	switch {
+	case r.full == r.members && r.members > 0:
+	case r.full > 0:
+		ap.change.note = fmt.Sprintf("(seen in full in %d of %s)", r.full, plural(r.members, "member"))
+	case ap.now.Status.ObservedGeneration < ap.generation:
+		ap.change.what, ap.change.note = []string{"CacheCluster"}, "on the hub, nothing seen in any member yet"
+	case r.none == r.members:
+		ap.change.what, ap.change.note = []string{"CacheCluster"}, "on the hub, nothing in any member"
+	default:
+		ap.change.what, ap.change.note = []string{"CacheCluster"}, "on the hub, not seen in full in any member yet"
 	}
 }
 

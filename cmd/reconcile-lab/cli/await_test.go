@@ -38,6 +38,116 @@ func TestJudgeReadsOnlyWhatIsAboutTheGeneration(t *testing.T) {
 	}
 }
 
+func TestStalledIsFinalOnlyWhereSomebodyHasToAct(t *testing.T) {
+	blocked := func(name, reason, hint string) v1alpha1.ClusterStatus {
+		m := member(name, v1alpha1.MemberBlocked, 3, reason)
+		m.Hint = hint
+		return m
+	}
+	fight := blocked("a", v1alpha1.ReasonDriftFight, "stop the other manager")
+	for _, tc := range []struct {
+		reason  string
+		members []v1alpha1.ClusterStatus
+		placed  metav1.ConditionStatus
+		want    verdict
+	}{
+		{"a fight ends by itself", []v1alpha1.ClusterStatus{fight}, metav1.ConditionTrue, verdictProgressing},
+		{"a fight and pods that fail", []v1alpha1.ClusterStatus{fight, member("b", v1alpha1.MemberDegraded, 1, v1alpha1.ReasonPodsCrashing)}, metav1.ConditionTrue, verdictProgressing},
+		{"a fight beside what stays", []v1alpha1.ClusterStatus{fight, blocked("b", v1alpha1.ReasonQuotaExceeded, "raise it")}, metav1.ConditionTrue, verdictStalled},
+		{"a fight, and a placement that names nobody", []v1alpha1.ClusterStatus{fight}, metav1.ConditionFalse, verdictStalled},
+		{"a namespace that is being deleted", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonNamespaceTerminating, "")}, metav1.ConditionTrue, verdictProgressing},
+		{"a MemberCache of an earlier cache of this name", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonNameConflict, "")}, metav1.ConditionTrue, verdictProgressing},
+		{"an object of somebody else that is being deleted", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonObjectOfAnother, "wait until it is gone, or see what holds it in the member")}, metav1.ConditionTrue, verdictProgressing},
+		{"an object of somebody else", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonObjectOfAnother, "rename the CacheCluster")}, metav1.ConditionTrue, verdictStalled},
+		{"an immutable field", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonImmutableField, "")}, metav1.ConditionTrue, verdictStalled},
+		{"a spec that cannot be met", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonInvalidSpec, "")}, metav1.ConditionTrue, verdictStalled},
+		{"no member at all", nil, metav1.ConditionTrue, verdictStalled},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			cc := sampleCache(tc.members...)
+			cc.Status.Conditions = []metav1.Condition{
+				{Type: v1alpha1.ConditionPlaced, Status: tc.placed, ObservedGeneration: 1},
+				{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: 1},
+			}
+			if got := judge(cc, 1); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTheSummaryClaimsOfMembersOnlyWhatWasSeen(t *testing.T) {
+	with := func(name string, state v1alpha1.MemberState, class v1alpha1.ErrorClass, reason string) v1alpha1.ClusterStatus {
+		m := member(name, state, 3, reason)
+		m.Class = class
+		return m
+	}
+	ready := with("a", v1alpha1.MemberReady, "", v1alpha1.ReasonPodsReady)
+	overridden := ready
+	overridden.Revision = "r1-with-its-override"
+	rolling := with("b", v1alpha1.MemberProgressing, "", v1alpha1.ReasonRollingOut)
+	pending := with("b", v1alpha1.MemberProgressing, "", v1alpha1.ReasonPending)
+	retried := with("b", v1alpha1.MemberProgressing, v1alpha1.ClassTransient, v1alpha1.ReasonMemberError)
+	away := with("b", v1alpha1.MemberUnreachable, v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)
+	leaving := with("b", v1alpha1.MemberDeleting, "", v1alpha1.ReasonChildrenTerminating)
+	invalid := with("b", v1alpha1.MemberBlocked, v1alpha1.ClassInvalid, v1alpha1.ReasonInvalidSpec)
+	rejected := with("c", v1alpha1.MemberBlocked, v1alpha1.ClassInvalid, v1alpha1.ReasonRejected)
+	immutable := with("c", v1alpha1.MemberBlocked, v1alpha1.ClassBlocked, v1alpha1.ReasonImmutableField)
+	fight := with("c", v1alpha1.MemberBlocked, v1alpha1.ClassConflict, v1alpha1.ReasonDriftFight)
+	fought := fight
+	fought.OpenDrifts = []v1alpha1.DriftFinding{{Object: "StatefulSet/cache-cluster", Fields: []string{"spec.replicas"}}}
+
+	const part, none = "updated CacheCluster on the hub, not seen in full in any member yet", "updated CacheCluster on the hub, nothing in any member"
+	for _, tc := range []struct {
+		reason  string
+		members []v1alpha1.ClusterStatus
+		want    string
+	}{
+		{"an invalid spec changes nothing, though the revision is the same", []v1alpha1.ClusterStatus{invalid}, none},
+		{"nobody is placed", nil, none},
+		{"a member on its way out is not to hold it", []v1alpha1.ClusterStatus{invalid, leaving}, none},
+		{"one member alone is invalid", []v1alpha1.ClusterStatus{ready, invalid}, "updated stateful workload (seen in full in 1 of 2 members)"},
+		{"a rejected child, beside which others may be written", []v1alpha1.ClusterStatus{ready, rolling, rejected}, "updated stateful workload (seen in full in 2 of 3 members)"},
+		{"an immutable field, beside which everything else is applied", []v1alpha1.ClusterStatus{immutable}, part},
+		{"a member's own template has a revision of its own", []v1alpha1.ClusterStatus{overridden, rolling}, "updated stateful workload"},
+		{"a report about an older spec", []v1alpha1.ClusterStatus{ready, pending}, "updated stateful workload (seen in full in 1 of 2 members)"},
+		{"an error that passes", []v1alpha1.ClusterStatus{retried}, part},
+		{"a member that is away", []v1alpha1.ClusterStatus{away}, part},
+		{"a fight, while the field is right", []v1alpha1.ClusterStatus{fight}, "updated stateful workload"},
+		{"a fight, while the field is wrong", []v1alpha1.ClusterStatus{fought}, part},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			now := sampleCache(tc.members...)
+			now.Generation = 2
+			now.Status.ObservedGeneration = 2
+			ap := &applied{before: sampleCache(ready), now: now, generation: 2, change: change{verb: "updated", what: []string{"stateful workload"}}}
+			now.Status.Conditions = nil
+			ap.describe()
+			if got := ap.change.String(); got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+	t.Run("labels and annotations stay on the hub", func(t *testing.T) {
+		ap := &applied{before: sampleCache(fought), now: sampleCache(fought), generation: 1, change: change{verb: "updated", what: []string{"metadata"}}}
+		ap.describe()
+		if got := ap.change.String(); got != "updated metadata" {
+			t.Errorf("%q", got)
+		}
+	})
+	t.Run("a placement that cannot be read changes no member", func(t *testing.T) {
+		now := sampleCache(ready)
+		now.Generation = 2
+		now.Status.ObservedGeneration = 2
+		now.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalidPlacement, ObservedGeneration: 2}}
+		ap := &applied{before: sampleCache(ready), now: now, generation: 2, change: change{verb: "updated", what: []string{"placement"}}}
+		ap.describe()
+		if got := ap.change.String(); got != none {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
 func TestCompareSaysWhatChanged(t *testing.T) {
 	base := func() *v1alpha1.CacheCluster {
 		cc := sampleCache()
@@ -59,6 +169,9 @@ func TestCompareSaysWhatChanged(t *testing.T) {
 			cc.Spec.Service = &v1alpha1.ServiceSpec{Type: v1alpha1.ServiceClusterIP}
 		}, "updated service"},
 		{"the exporter, which is a container and a port", func(cc *v1alpha1.CacheCluster) { cc.Spec.Exporter = &v1alpha1.ExporterSpec{Enabled: true} }, "updated stateful workload and service"},
+		{"what the hub does about drift, which changes no child", func(cc *v1alpha1.CacheCluster) {
+			cc.Spec.Drift = &v1alpha1.DriftPolicy{Ignore: []v1alpha1.DriftIgnore{{Path: "spec.replicas"}}}
+		}, "updated policies"},
 		{"placement", func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.Clusters = []string{"a"} }, "updated placement"},
 		{"labels only", func(cc *v1alpha1.CacheCluster) { cc.Labels = map[string]string{"a": "b"} }, "updated metadata"},
 		{"several", func(cc *v1alpha1.CacheCluster) {
@@ -86,6 +199,10 @@ func TestApplyEnds(t *testing.T) {
 	elsewhere.Revision = ""
 	stalled := sampleCache(ready, failing)
 	stalled.Status.Conditions = append(stalled.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: 1})
+	fighting := member("member-1", v1alpha1.MemberBlocked, 3, v1alpha1.ReasonDriftFight)
+	fighting.Class, fighting.Message, fighting.Hint = v1alpha1.ClassConflict, "StatefulSet/cache-cluster: spec.replicas was changed 5 times by hpa", "stop the other manager"
+	fight := sampleCache(fighting)
+	fight.Status.Conditions = append(fight.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: 1})
 	unseen := sampleCache()
 	unseen.Status = v1alpha1.CacheClusterStatus{}
 	other := func(cc *v1alpha1.CacheCluster) *v1alpha1.CacheCluster { cc.Name = "other"; return cc }
@@ -112,7 +229,7 @@ func TestApplyEnds(t *testing.T) {
 member-2: Degraded 1/3 ImagePullFailing
   pod x-0: cannot pull "memcached:9"
   hint: check spec.image
-reconcile: created stateful workload and service in 1 of 2 members
+reconcile: created stateful workload and service (seen in full in 1 of 2 members)
 status: progressing -> not ready`, 3},
 		{"stalled", []pair{{nil, stalled}},
 			`default/cache-cluster: MembersNotReady: not all members are ready
@@ -121,9 +238,16 @@ member-2: Degraded 1/3 ImagePullFailing
   hint: check spec.image
 reconcile: created stateful workload and service
 status: progressing -> not ready`, 4},
+		{"a fight that did not end in time", []pair{{nil, fight}},
+			`default/cache-cluster: MembersNotReady: not all members are ready
+member-1: Blocked 3/3 DriftFight
+  StatefulSet/cache-cluster: spec.replicas was changed 5 times by hpa
+  hint: stop the other manager
+reconcile: created stateful workload and service
+status: progressing -> not ready`, 3},
 		{"a hub whose manager does nothing", []pair{{nil, unseen}},
 			"default/cache-cluster: the hub manager has not looked at this change: is it running? `reconcile-lab clusters` tells for a lab\n" +
-				"reconcile: created CacheCluster on the hub, nothing in any member yet\nstatus: progressing -> not ready", 3},
+				"reconcile: created CacheCluster on the hub, nothing seen in any member yet\nstatus: progressing -> not ready", 3},
 		{"deleted meanwhile", []pair{{nil, nil}},
 			"default/cache-cluster: somebody else deleted it\nreconcile: created CacheCluster on the hub, then somebody else deleted it\nstatus: progressing -> not ready", 4},
 		{"several new ones", []pair{{nil, sampleCache(ready)}, {nil, other(sampleCache(ready))}},

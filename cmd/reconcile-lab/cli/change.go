@@ -32,6 +32,9 @@ func compare(before, after *v1alpha1.CacheCluster) change {
 		!equality.Semantic.DeepEqual(before.Spec.Exporter, after.Spec.Exporter) {
 		c.what = append(c.what, "service")
 	}
+	if !equality.Semantic.DeepEqual(before.Spec.Policies, after.Spec.Policies) {
+		c.what = append(c.what, "policies")
+	}
 	if !equality.Semantic.DeepEqual(before.Spec.Placement, after.Spec.Placement) {
 		c.what = append(c.what, "placement")
 	}
@@ -44,10 +47,11 @@ func compare(before, after *v1alpha1.CacheCluster) change {
 	return c
 }
 
-// workloadDiffers compares all but what concerns only the Service or only the
-// choice of members.
+// workloadDiffers compares all but what concerns only the Service, only the choice
+// of members, or only what the hub does about changes and deletions.
 func workloadDiffers(a, b v1alpha1.CacheClusterSpec) bool {
 	a.Placement, b.Placement = v1alpha1.Placement{}, v1alpha1.Placement{}
+	a.Policies, b.Policies = v1alpha1.Policies{}, v1alpha1.Policies{}
 	a.Service, b.Service = nil, nil
 	return !equality.Semantic.DeepEqual(a, b)
 }
@@ -94,13 +98,56 @@ func moved(before, after *v1alpha1.CacheCluster) string {
 	return "(" + strings.Join(parts, "; ") + ")"
 }
 
-// reach is the number of members that hold the given generation of cc.
-func reach(cc *v1alpha1.CacheCluster, generation int64) int {
-	there := 0
-	for _, m := range cc.Status.Clusters {
-		if cc.Status.ObservedGeneration >= generation && m.Revision != "" && m.Revision == cc.Status.Revision {
-			there++
+// reach is what is known of how far a change of cc has come. A revision alone does
+// not tell: it is of a member's own template, and holds nothing of the policies.
+type reach struct {
+	// members that are to hold the change, those that were seen to hold it in full,
+	// and those that are known to hold nothing of it. The others may hold a part.
+	members, full, none int
+}
+
+func reached(cc *v1alpha1.CacheCluster, generation int64) reach {
+	var r reach
+	unplaced := readyCondition(cc).Reason == v1alpha1.ReasonInvalidPlacement
+	for i := range cc.Status.Clusters {
+		m := &cc.Status.Clusters[i]
+		if m.State == v1alpha1.MemberDeleting {
+			continue
+		}
+		r.members++
+		switch {
+		case cc.Status.ObservedGeneration < generation:
+			// What the status says of members is about an older spec.
+		case unplaced || untouched(m):
+			r.none++
+		case inFull(m):
+			r.full++
 		}
 	}
-	return there
+	return r
+}
+
+// inFull says that a member was seen to hold the present spec. A report about an
+// older one is shown as Pending; an error of any class may leave children unwritten,
+// though others are written by then.
+func inFull(m *v1alpha1.ClusterStatus) bool {
+	switch {
+	case m.Revision == "":
+		return false
+	case m.Reason == v1alpha1.ReasonDriftFight:
+		// Between two rounds of a fight all is as the spec asks.
+		return !slices.ContainsFunc(m.OpenDrifts, func(f v1alpha1.DriftFinding) bool { return !f.Foreign })
+	case m.Class != "" || m.Reason == v1alpha1.ReasonPending:
+		return false
+	}
+	return m.State == v1alpha1.MemberReady || m.State == v1alpha1.MemberDegraded || m.State == v1alpha1.MemberProgressing
+}
+
+// untouched says that nothing is written to a member for this reason.
+func untouched(m *v1alpha1.ClusterStatus) bool {
+	switch m.Reason {
+	case v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonUnknownMember, v1alpha1.ReasonNameConflict, v1alpha1.ReasonNamespaceMissing:
+		return true
+	}
+	return false
 }

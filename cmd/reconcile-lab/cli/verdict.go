@@ -34,10 +34,42 @@ func judge(cc *v1alpha1.CacheCluster, generation int64) verdict {
 	switch {
 	case holds(v1alpha1.ConditionReady):
 		return verdictReady
-	case holds(v1alpha1.ConditionStalled):
+	case holds(v1alpha1.ConditionStalled) && !passes(cc):
 		return verdictStalled
 	}
 	return verdictProgressing
+}
+
+// passes says that what is in the way of a stalled cc goes by itself.
+func passes(cc *v1alpha1.CacheCluster) bool {
+	if meta.IsStatusConditionFalse(cc.Status.Conditions, v1alpha1.ConditionPlaced) {
+		return false
+	}
+	blocked := 0
+	for i := range cc.Status.Clusters {
+		m := &cc.Status.Clusters[i]
+		if m.State != v1alpha1.MemberBlocked {
+			continue
+		}
+		blocked++
+		if !blockPasses(&m.Outcome) {
+			return false
+		}
+	}
+	return blocked > 0
+}
+
+// blockPasses tells blocks that end without anybody acting. The hub calls a member
+// blocked during them too, since somebody can end them sooner.
+func blockPasses(o *v1alpha1.Outcome) bool {
+	switch o.Reason {
+	case v1alpha1.ReasonDriftFight, v1alpha1.ReasonNamespaceTerminating, v1alpha1.ReasonNameConflict:
+		return true
+	case v1alpha1.ReasonObjectOfAnother:
+		// Only the hint tells an object that is being deleted from one that stays.
+		return strings.HasPrefix(o.Hint, "wait until it is gone")
+	}
+	return false
 }
 
 // readyCondition is cc's Ready condition, or one that says that there is none.
@@ -68,7 +100,7 @@ func summary(cc *v1alpha1.CacheCluster) string {
 }
 
 // memberLine is a member in a line, such as "member-1: Progressing 1/3 PodsStarting".
-// Where somebody has to act, the message follows.
+// Where something is wrong, the message follows.
 func memberLine(m *v1alpha1.ClusterStatus) string {
 	line := fmt.Sprintf("%s: %s %d/%d", m.Name, m.State, m.ReadyReplicas, m.Replicas)
 	if m.Reason != "" && m.State != v1alpha1.MemberReady {
@@ -80,7 +112,8 @@ func memberLine(m *v1alpha1.ClusterStatus) string {
 	return line
 }
 
-// needsAttention tells members that will not become ready by waiting.
+// needsAttention tells members in which something is wrong from those that are
+// only on their way.
 func needsAttention(m *v1alpha1.ClusterStatus) bool {
 	switch m.State {
 	case v1alpha1.MemberDegraded, v1alpha1.MemberBlocked, v1alpha1.MemberUnreachable:
