@@ -203,7 +203,7 @@ func (ap *applied) complaint() []string {
 	c := readyCondition(ap.now)
 	lines := []string{fmt.Sprintf("%s: %s: %s", ap.name, c.Reason, oneLine(c.Message))}
 	if ap.now.Status.ObservedGeneration < ap.generation {
-		lines[0] = ap.name + ": the hub manager has not looked at this change: is it running? `reconcile-lab clusters` tells for a lab"
+		lines[0] = ap.name + ": the hub manager has not looked at this change: is it running? It renews a lease then: kubectl get lease -n reconcile-lab-system hub.cache.reconcile-lab.io -o yaml"
 		return lines
 	}
 	for i := range ap.now.Status.Clusters {

@@ -246,7 +246,7 @@ member-1: Blocked 3/3 DriftFight
 reconcile: created stateful workload and service
 status: progressing -> not ready`, 3},
 		{"a hub whose manager does nothing", []pair{{nil, unseen}},
-			"default/cache-cluster: the hub manager has not looked at this change: is it running? `reconcile-lab clusters` tells for a lab\n" +
+			"default/cache-cluster: the hub manager has not looked at this change: is it running? It renews a lease then: kubectl get lease -n reconcile-lab-system hub.cache.reconcile-lab.io -o yaml\n" +
 				"reconcile: created CacheCluster on the hub, nothing seen in any member yet\nstatus: progressing -> not ready", 3},
 		{"deleted meanwhile", []pair{{nil, nil}},
 			"default/cache-cluster: somebody else deleted it\nreconcile: created CacheCluster on the hub, then somebody else deleted it\nstatus: progressing -> not ready", 4},
