@@ -42,6 +42,11 @@ const (
 	// annotationServer on the hub's Secret is the address that Join was given, so that
 	// a Join without one keeps it.
 	annotationServer = "cache.reconcile-lab.io/server"
+	// annotationCluster on what Join writes to the hub is the UID of namespace
+	// kube-system in the member: of which cluster the membership is, whatever its
+	// address. It is on the Secret and on the ClusterProfile, because each may be
+	// deleted alone, and joining again is what repairs that.
+	annotationCluster = "cache.reconcile-lab.io/cluster-uid"
 
 	callTimeout  = 15 * time.Second
 	settleWait   = 30 * time.Second

@@ -11,6 +11,10 @@
 // reads and checks everything before the first write. A second Join with the
 // same input writes nothing.
 //
+// A name is one cluster's until Leave ends its membership, and a cluster has one
+// name. Which cluster it is, the hub remembers by the UID of namespace kube-system,
+// not by an address: a cluster may move.
+//
 // The admin credentials that Join and Leave are called with are used, never
 // stored. Nothing here touches CacheClusters, MemberCaches or their children.
 package membership

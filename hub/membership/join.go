@@ -23,8 +23,13 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// ErrMember is part of every error that is the member's, not the hub's.
-var ErrMember = errors.New("member")
+var (
+	// ErrMember is part of every error that is the member's, not the hub's.
+	ErrMember = errors.New("member")
+	// ErrOther is why Join and Leave refuse a cluster that is not the one that the
+	// hub knows by that name.
+	ErrOther = errors.New("is another cluster")
+)
 
 // Options of Join. The zero value is usable.
 type Options struct {
@@ -45,6 +50,7 @@ type Options struct {
 // Join makes the cluster behind member a member of the hub under the given name.
 // It needs admin rights on both. It may be repeated, to repair a membership or
 // to change its labels or server, and fails before its first write where it can.
+// A name that is another cluster's gives ErrOther.
 func Join(ctx context.Context, hub, member *rest.Config, name string, o Options) error {
 	if o.Namespace == "" {
 		o.Namespace = v1alpha1.InventoryNamespace
@@ -70,18 +76,22 @@ func Join(ctx context.Context, hub, member *rest.Config, name string, o Options)
 	if err := h.mayHold(ctx, o.Namespace, name); err != nil {
 		return fmt.Errorf("hub: %w", err)
 	}
-	if o.Server == "" {
-		if o.Server, err = h.earlierServer(ctx, o.Namespace, name); err != nil {
-			return fmt.Errorf("hub: %w", err)
-		}
-		if o.Server != "" {
-			o.Report("keeping the server of the earlier join, " + o.Server)
-		}
+	former, err := h.former(ctx, o.Namespace, name)
+	if err != nil {
+		return fmt.Errorf("hub: %w", err)
+	}
+	if o.Server == "" && former.given != "" {
+		o.Server = former.given
+		o.Report("keeping the server of the earlier join, " + o.Server)
 	}
 	o.Report("checking the member")
 	m, err := connect(ctx, member)
 	if err != nil {
 		return fmt.Errorf("%w %s: %w", ErrMember, name, err)
+	}
+	if former.other(m) {
+		return fmt.Errorf("%w: give the kubeconfig or --context of member %s, or choose another name. If the name is to go to this cluster, first end the other's membership: reconcile-lab leave %s --kubeconfig FILE, or, if that cluster is gone, reconcile-lab leave %s --abandon --keep-member",
+			former.refuse(m, name, member.Host), name, name, name)
 	}
 	if err := h.knowsAs(ctx, m, o.Namespace, name); err != nil {
 		return err
@@ -102,7 +112,7 @@ func Join(ctx context.Context, hub, member *rest.Config, name string, o Options)
 	}
 
 	o.Report("applying the credential and ClusterProfile on the hub")
-	if err := h.enlist(ctx, name, kubeconfig, o); err != nil {
+	if err := h.enlist(ctx, name, m.uid, kubeconfig, o); err != nil {
 		return fmt.Errorf("hub: %w", err)
 	}
 	return nil
@@ -123,13 +133,6 @@ func (c *cluster) mayHold(ctx context.Context, namespace, name string) error {
 		return fmt.Errorf("Secret %s/%s exists and is not a member's credential: rename it, or choose another name for the member", namespace, secret.Name)
 	}
 	return client.IgnoreNotFound(err)
-}
-
-// earlierServer is the address that an earlier Join was given, or empty.
-func (c *cluster) earlierServer(ctx context.Context, namespace, name string) (string, error) {
-	var secret corev1.Secret
-	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: credentialSecret(name)}, &secret)
-	return secret.Annotations[annotationServer], client.IgnoreNotFound(err)
 }
 
 // profile returns our ClusterProfile of that name, nil if there is none.
@@ -236,15 +239,17 @@ func try(ctx context.Context, kubeconfig []byte, host string) error {
 	return fmt.Errorf("the new credential does not work: %w", err)
 }
 
-// enlist writes the hub's side, the ClusterProfile last.
-func (c *cluster) enlist(ctx context.Context, name string, kubeconfig []byte, o Options) error {
+// enlist writes the hub's side, the ClusterProfile last. uid is the member's.
+func (c *cluster) enlist(ctx context.Context, name, uid string, kubeconfig []byte, o Options) error {
 	secret := object("v1", "Secret", o.Namespace, credentialSecret(name), map[string]string{
 		v1alpha1.LabelManagedBy:    v1alpha1.ManagedBy,
 		v1alpha1.LabelCredentialOf: name,
 	})
+	annotations := map[string]string{annotationCluster: uid}
 	if o.Server != "" {
-		secret.SetAnnotations(map[string]string{annotationServer: o.Server})
+		annotations[annotationServer] = o.Server
 	}
+	secret.SetAnnotations(annotations)
 	secret.Object["type"] = string(corev1.SecretTypeOpaque)
 	secret.Object["data"] = map[string]any{v1alpha1.CredentialKey: base64.StdEncoding.EncodeToString(kubeconfig)}
 
@@ -261,6 +266,7 @@ func (c *cluster) enlist(ctx context.Context, name string, kubeconfig []byte, o 
 		labels[k] = v
 	}
 	profile := object(inventoryv1alpha1.GroupVersion.String(), "ClusterProfile", o.Namespace, name, labels)
+	profile.SetAnnotations(map[string]string{annotationCluster: uid})
 	profile.Object["spec"] = map[string]any{
 		"displayName":    name,
 		"clusterManager": map[string]any{"name": ClusterManager},

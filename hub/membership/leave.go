@@ -104,7 +104,8 @@ func Leave(ctx context.Context, hub *rest.Config, name string, o LeaveOptions) e
 }
 
 // reach connects to the member; nil, with a report, if it cannot be reached. It
-// refuses a cluster that is another member, before anything is removed.
+// refuses a cluster that is another one, before anything is removed: the right one
+// would keep the service account and its rights, and nobody would name them.
 func reach(ctx context.Context, h *cluster, name string, o LeaveOptions) (*cluster, error) {
 	if o.Member == nil {
 		return nil, nil
@@ -114,6 +115,16 @@ func reach(ctx context.Context, h *cluster, name string, o LeaveOptions) (*clust
 		var known string
 		if known, err = m.memberName(ctx, h.uid); err == nil && known != "" && known != name {
 			return nil, fmt.Errorf("the kubeconfig that was given is of member %s, not of %s: nothing was removed", known, name)
+		}
+	}
+	if err == nil {
+		former, err := h.former(ctx, o.Namespace, name)
+		if err != nil {
+			return nil, fmt.Errorf("hub: %w", err)
+		}
+		if former.other(m) {
+			return nil, fmt.Errorf("%w; nothing was removed: give the kubeconfig or --context of member %s, or --keep-member to end the membership on the hub only",
+				former.refuse(m, name, o.Member.Host), name)
 		}
 	}
 	if ctx.Err() != nil {

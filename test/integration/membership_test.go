@@ -2,10 +2,14 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -19,10 +23,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	inventoryv1alpha1 "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	labs "github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab"
 	"github.com/reconcile-lab/reconcile-lab/hub/membership"
 	"github.com/reconcile-lab/reconcile-lab/test/harness"
 )
@@ -88,8 +94,9 @@ func versions(t *testing.T, servers ...*harness.Server) map[string]string {
 
 func TestMembership(t *testing.T) {
 	hub := startAPIServer(t, crds)
-	member := startAPIServer(t)
+	member, other := startAPIServer(t), startAPIServer(t)
 	issueTokens(t, member)
+	issueTokens(t, other)
 	ctx := t.Context()
 	labels := map[string]string{v1alpha1.LabelRegion: "eu", "tier": "lab"}
 	join := func(name string, o membership.Options) error {
@@ -192,6 +199,93 @@ func TestMembership(t *testing.T) {
 		wantError(t, join("eu-2", membership.Options{}), "a member already, as eu-1")
 	})
 
+	joinOther := func(name string) error {
+		return membership.Join(ctx, hub.Config, other.Config, name, membership.Options{})
+	}
+	// refusesOther also wants that nothing was written anywhere.
+	refusesOther := func(t *testing.T, why string) {
+		t.Helper()
+		before := versions(t, hub, member)
+		err := joinOther("eu-1")
+		if !errors.Is(err, membership.ErrOther) {
+			t.Errorf("%s: error %v, want one that is ErrOther", why, err)
+		}
+		if after := versions(t, hub, member); !maps.Equal(before, after) {
+			t.Errorf("%s: it changed something: %v, then %v", why, before, after)
+		}
+		if left := onMember(versions(t, hub, other)); len(left) > 0 {
+			t.Errorf("%s: written to the other cluster all the same: %v", why, left)
+		}
+	}
+
+	t.Run("another cluster is refused under a member's name before anything is written, with what to do", func(t *testing.T) {
+		refusesOther(t, "a whole membership")
+		err := joinOther("eu-1")
+		for _, part := range []string{
+			member.Config.Host, uidOf(t, member), other.Config.Host, uidOf(t, other),
+			"--context", "another name", "reconcile-lab leave eu-1 --kubeconfig FILE", "reconcile-lab leave eu-1 --abandon --keep-member",
+		} {
+			wantError(t, err, part)
+		}
+	})
+
+	t.Run("half of a membership is not repaired with another cluster, but with its own", func(t *testing.T) {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "eu-1-kubeconfig"}}
+		for what, half := range map[string]client.Object{"without the credential": secret, "without the ClusterProfile": profileNamed(key)} {
+			if err := hub.Client.Delete(ctx, half); err != nil {
+				t.Fatal(err)
+			}
+			refusesOther(t, what)
+			if err := join("eu-1", membership.Options{}); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	})
+
+	t.Run("the same cluster may join again with a new token and at another address", func(t *testing.T) {
+		address, err := url.Parse(member.Config.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gate, err := harness.NewGate(ctx, address.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer gate.Close()
+		if err := gate.Forward(ctx); err != nil {
+			t.Fatal(err)
+		}
+		before := credential(t, hub, "eu-1")
+		token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.InventoryNamespace, Name: "reconcile-lab-" + uidOf(t, hub)}}
+		if err := member.Client.Delete(ctx, token); err != nil {
+			t.Fatal(err)
+		}
+		moved := rest.CopyConfig(member.Config)
+		moved.Host = "https://" + gate.Address()
+		if err := membership.Join(ctx, hub.Config, moved, "eu-1", membership.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		after := credential(t, hub, "eu-1")
+		if after.Host != moved.Host || after.BearerToken == before.BearerToken {
+			t.Errorf("the hub has %s, want %s; a new token: %t", after.Host, moved.Host, after.BearerToken != before.BearerToken)
+		}
+		if err := join("eu-1", membership.Options{}); err != nil {
+			t.Errorf("back at its first address: %v", err)
+		}
+	})
+
+	t.Run("leave refuses the kubeconfig of a cluster that is not the member", func(t *testing.T) {
+		before := versions(t, hub, member)
+		err := membership.Leave(ctx, hub.Config, "eu-1", membership.LeaveOptions{Member: other.Config})
+		wantError(t, err, "nothing was removed")
+		if !errors.Is(err, membership.ErrOther) {
+			t.Errorf("error %v, want one that is ErrOther", err)
+		}
+		if after := versions(t, hub, member); !maps.Equal(before, after) {
+			t.Errorf("it changed something: %v, then %v", before, after)
+		}
+	})
+
 	t.Run("leave refuses while a cache is placed there, and names it", func(t *testing.T) {
 		mc := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sessions.eu-1", Labels: map[string]string{v1alpha1.LabelCluster: "eu-1"}}}
 		mc.Spec.CacheCluster, mc.Spec.Cluster, mc.Spec.Revision = "sessions", "eu-1", "r1"
@@ -242,6 +336,35 @@ func TestMembership(t *testing.T) {
 		}
 	})
 
+	t.Run("a name may go to another cluster after leave, and back after a forced one", func(t *testing.T) {
+		if err := joinOther("eu-1"); err != nil {
+			t.Fatal(err)
+		}
+		if err := membership.Leave(ctx, hub.Config, "eu-1", membership.LeaveOptions{Abandon: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := join("eu-1", membership.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, joinOther("eu-1"), uidOf(t, member))
+	})
+
+	t.Run("a membership of an earlier version takes the cluster that joins next, and remembers it", func(t *testing.T) {
+		forget := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":null}}`))
+		for _, o := range []client.Object{profileNamed(key), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "eu-1-kubeconfig"}}} {
+			if err := hub.Client.Patch(ctx, o, forget); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := joinOther("eu-1"); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, join("eu-1", membership.Options{}), "member eu-1 is another cluster")
+		if err := membership.Leave(ctx, hub.Config, "eu-1", membership.LeaveOptions{Member: other.Config}); err != nil {
+			t.Fatal(err)
+		}
+	})
+
 	t.Run("a cluster whose former name is gone may join under another, and leaves without a trace", func(t *testing.T) {
 		if err := join("eu-2", membership.Options{}); err != nil {
 			t.Fatal(err)
@@ -260,6 +383,119 @@ func TestMembership(t *testing.T) {
 			t.Errorf("the member's namespace was not deleted: %v", err)
 		}
 	})
+}
+
+// rented is a provider of clusters that the test has started.
+type rented struct {
+	labs.Provider
+	clusters map[string]*harness.Server
+}
+
+func (rented) Name() string { return "rented" }
+
+func (rented) Prepare(context.Context, labs.Report) error { return nil }
+
+func (rented) Create(context.Context, string, labs.Role, labs.Report) error { return nil }
+
+func (r rented) List(context.Context) ([]string, error) {
+	return slices.Sorted(maps.Keys(r.clusters)), nil
+}
+
+func (r rented) Kubeconfig(_ context.Context, cluster string) ([]byte, error) {
+	admin := r.clusters[cluster].Config
+	config := clientcmdapi.NewConfig()
+	config.Clusters[cluster] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData}
+	config.AuthInfos[cluster] = &clientcmdapi.AuthInfo{ClientCertificateData: admin.CertData, ClientKeyData: admin.KeyData}
+	config.Contexts[cluster] = &clientcmdapi.Context{Cluster: cluster, AuthInfo: cluster}
+	config.CurrentContext = cluster
+	return clientcmd.Write(*config)
+}
+
+func (r rented) PodKubeconfig(ctx context.Context, cluster string) ([]byte, error) {
+	return r.Kubeconfig(ctx, cluster)
+}
+
+func TestUpRepairsALabWhoseMemberWasMadeAnew(t *testing.T) {
+	t.Setenv(labs.StateVariable, filepath.Join(t.TempDir(), "labs"))
+	hub, first, second := startAPIServer(t), startAPIServer(t), startAPIServer(t)
+	issueTokens(t, first)
+	issueTokens(t, second)
+	l, err := labs.Open("anew")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	up := func(member *harness.Server) {
+		t.Helper()
+		told = nil
+		var mu sync.Mutex
+		p := rented{clusters: map[string]*harness.Server{labs.Hub: hub, "member-1": member}}
+		if err := labs.Up(t.Context(), l, p, labs.Options{Members: 1, Report: func(_, step string) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, step)
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const ending = "ending the membership of the cluster that it had before"
+	up(first)
+	held := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sessions.member-1", Finalizers: []string{v1alpha1.Finalizer}}}
+	held.Spec.CacheCluster, held.Spec.Cluster, held.Spec.Revision = "sessions", "member-1", "r1"
+	mustCreate(t, hub, held)
+
+	up(first)
+	if slices.Contains(told, ending) {
+		t.Errorf("an up of a lab that is whole told %q", told)
+	}
+	if err := hub.Client.Get(t.Context(), client.ObjectKeyFromObject(held), held); err != nil {
+		t.Fatalf("the MemberCache, after an up of a lab that is whole: %v", err)
+	}
+
+	up(second)
+	if !slices.Contains(told, ending) {
+		t.Errorf("it told %q, not that it ended a membership", told)
+	}
+	if host := credential(t, hub, "member-1").Host; host != second.Config.Host {
+		t.Errorf("the hub has a credential for %s, want %s", host, second.Config.Host)
+	}
+	if err := hub.Client.Get(t.Context(), client.ObjectKeyFromObject(held), held); !apierrors.IsNotFound(err) {
+		t.Errorf("the MemberCache of the lost cluster: %v, want that it is gone", err)
+	}
+	profile := profileNamed(types.NamespacedName{Namespace: v1alpha1.InventoryNamespace, Name: "member-1"})
+	if err := hub.Client.Get(t.Context(), client.ObjectKeyFromObject(profile), profile); err != nil || profile.Labels[v1alpha1.LabelRegion] != "eu" {
+		t.Errorf("the ClusterProfile has the labels %v: %v", profile.Labels, err)
+	}
+}
+
+// onMember keeps what versions found on the second server.
+func onMember(found map[string]string) map[string]string {
+	maps.DeleteFunc(found, func(k, _ string) bool { return !strings.HasPrefix(k, "member ") })
+	return found
+}
+
+// uidOf is what tells a cluster from all others.
+func uidOf(t *testing.T, s *harness.Server) string {
+	t.Helper()
+	var system corev1.Namespace
+	if err := s.Client.Get(t.Context(), types.NamespacedName{Name: "kube-system"}, &system); err != nil {
+		t.Fatal(err)
+	}
+	return string(system.UID)
+}
+
+// credential is what the hub keeps to reach a member.
+func credential(t *testing.T, hub *harness.Server, name string) *rest.Config {
+	t.Helper()
+	var secret corev1.Secret
+	if err := hub.Client.Get(t.Context(), types.NamespacedName{Namespace: v1alpha1.InventoryNamespace, Name: name + "-kubeconfig"}, &secret); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[v1alpha1.CredentialKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
 }
 
 func profileNamed(key types.NamespacedName) *inventoryv1alpha1.ClusterProfile {

@@ -72,7 +72,7 @@ func (a *app) joinCommand() *cobra.Command {
 			"the hub a ClusterProfile NAME and a Secret with that account's token. The kubeconfig that\n" +
 			"is given needs admin rights; it is not stored. join may be repeated, to repair a membership\n" +
 			"or to change its labels: with --label, those that an earlier join set and that are missing\n" +
-			"now are removed; without it they stay.",
+			"now are removed; without it they stay. A NAME that is another cluster's is refused.",
 		Example: "  reconcile-lab join eu-1 --kubeconfig eu-1.yaml --label topology.kubernetes.io/region=eu",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

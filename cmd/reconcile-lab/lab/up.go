@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -83,17 +84,24 @@ func Up(ctx context.Context, l *Lab, p Provider, o Options) error {
 	if err := l.writeKubeconfig(ctx, p, wanted); err != nil {
 		return err
 	}
-	if err := joinAll(ctx, p, wanted[1:], o); err != nil {
+	// Members that were made anew need it before they join, all others after.
+	manage := sync.OnceValue(func() error {
+		if !o.Manager {
+			return nil
+		}
+		server, err := podServer(ctx, p, Hub)
+		if err != nil {
+			return err
+		}
+		return l.ensureManager(ctx, &state, server, o.on(""))
+	})
+	if err := joinAll(ctx, p, wanted[1:], manage, o); err != nil {
 		return err
 	}
 	if !o.Manager {
 		return errors.Join(l.stopManager(ctx, &state), l.save(state), l.makeCurrent())
 	}
-	server, err := podServer(ctx, p, Hub)
-	if err != nil {
-		return err
-	}
-	if err := l.ensureManager(ctx, &state, server, o.on("")); err != nil {
+	if err := manage(); err != nil {
 		return err
 	}
 	if err := l.awaitReachable(ctx, p, wanted[1:], o); err != nil {
@@ -194,7 +202,9 @@ func removeAll(ctx context.Context, p Provider, clusters []string, o Options) er
 	})
 }
 
-func joinAll(ctx context.Context, p Provider, members []string, o Options) error {
+// joinAll joins the members to the hub. manage starts the hub manager, if the lab
+// is to have one.
+func joinAll(ctx context.Context, p Provider, members []string, manage func() error, o Options) error {
 	hub, err := restConfig(ctx, p, Hub)
 	if err != nil {
 		return err
@@ -209,10 +219,26 @@ func joinAll(ctx context.Context, p Provider, members []string, o Options) error
 		if err != nil {
 			return err
 		}
-		if err := membership.Join(ctx, hub, member, name, membership.Options{
-			Labels: labels(p.Name(), slices.Index(members, name)),
-			Server: server,
-		}); err != nil {
+		join := func() error {
+			return membership.Join(ctx, hub, member, name, membership.Options{
+				Labels: labels(p.Name(), slices.Index(members, name)),
+				Server: server,
+			})
+		}
+		err = join()
+		if errors.Is(err, membership.ErrOther) {
+			// The lab's names are its own, so the provider had to make this cluster anew
+			// and the former one is gone with all that ran there.
+			o.Report(name, "ending the membership of the cluster that it had before")
+			// Leaving waits until the manager lets go, so one has to run.
+			if err = manage(); err == nil {
+				err = membership.Leave(ctx, hub, name, membership.LeaveOptions{Abandon: true})
+			}
+			if err == nil {
+				err = join()
+			}
+		}
+		if err != nil {
 			return fmt.Errorf("join %s: %w", name, err)
 		}
 		if !o.Manager {
