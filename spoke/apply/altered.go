@@ -18,9 +18,9 @@ var replicas = fieldpath.MakePathOrDie("spec", "replicas")
 // altered says that a StatefulSet of ours has other replicas than its intent, and for how
 // many: an admission webhook can change what is applied, and the field stays ours. Of all
 // fields this is the one without which nobody knows how many pods are to be ready.
-func (s *Step) altered(live metav1.Object) (is, wanted int64, altered bool) {
+func (s *Step) altered(live metav1.Object, policy *drift.Policy) (is, wanted int64, altered bool) {
 	set, ok := live.(*appsv1.StatefulSet)
-	if !ok || set.Spec.Replicas == nil {
+	if !ok || set.Spec.Replicas == nil || policy.Ignores(statefulSet, replicas) {
 		return 0, 0, false
 	}
 	wanted, found, err := unstructured.NestedInt64(s.Intent.Object, "spec", "replicas")
@@ -31,7 +31,7 @@ func (s *Step) altered(live metav1.Object) (is, wanted int64, altered bool) {
 // keptAltered is the failure of a child that was written and is other than it was sent.
 // A new one is left to the next look, so that its cache gets the other children.
 func (a *Applier) keptAltered(step *Step, applied metav1.Object, report *Report) (failed, stop bool) {
-	is, wanted, altered := step.altered(applied)
+	is, wanted, altered := step.altered(applied, &a.Owner.Drift)
 	if !altered || step.Verb == Create {
 		return false, false
 	}

@@ -233,7 +233,7 @@ func (s *Step) diff(owner Owner, memory Memory) {
 		return
 	}
 	s.Finding = drift.Diff(s.Wanted, s.Hash, s.Live, memory.Known(uid, s.Hash))
-	if _, _, altered := s.altered(s.Live); altered && s.Finding.Clean() && !owner.Drift.Report {
+	if _, _, altered := s.altered(s.Live, &owner.Drift); altered && s.Finding.Clean() && !owner.Drift.Report {
 		s.Finding.Missing = drift.NewFields(replicas)
 	}
 	switch {

@@ -58,6 +58,11 @@ func (r *Rule) matches(kind, manager string, field fieldpath.Path) bool {
 		(r.Path == "" || covers(r.Path, field))
 }
 
+// Ignores says that a rule lets everybody have a field.
+func (p *Policy) Ignores(kind string, field fieldpath.Path) bool {
+	return p.ignores(kind, Unknown, field)
+}
+
 func (p *Policy) ignores(kind, manager string, field fieldpath.Path) bool {
 	for i := range p.Ignore {
 		if p.Ignore[i].matches(kind, manager, field) {
