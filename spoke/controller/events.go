@@ -32,12 +32,18 @@ func transitions(old, next *v1alpha1.MemberCacheStatus) []events.Event {
 		// The transition above has said so.
 		return found
 	}
+	c := meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionDrifted)
+	refused := c != nil && c.Reason == v1alpha1.ReasonDriftRefused
 	for i := range next.OpenDrifts {
 		drifted := &next.OpenDrifts[i]
+		if refused && !drifted.Foreign {
+			// The transition has said what is refused, and the status says the rest.
+			continue
+		}
 		if slices.ContainsFunc(old.OpenDrifts, func(known v1alpha1.DriftFinding) bool { return sameDrift(&known, drifted) }) {
 			continue
 		}
-		found = append(found, events.Event{Warning: true, Reason: driftReason(next, drifted), Action: "Observe", Note: described(drifted)})
+		found = append(found, events.Event{Warning: true, Reason: driftReason(drifted), Action: "Observe", Note: described(drifted)})
 	}
 	return found
 }
@@ -60,12 +66,9 @@ func sameDrift(a, b *v1alpha1.DriftFinding) bool {
 	return a.Object == b.Object && a.Foreign == b.Foreign && a.Deleted == b.Deleted && slices.Equal(a.Managers(), b.Managers()) && slices.Equal(a.Fields, b.Fields)
 }
 
-func driftReason(s *v1alpha1.MemberCacheStatus, f *v1alpha1.DriftFinding) string {
+func driftReason(f *v1alpha1.DriftFinding) string {
 	if f.Foreign {
 		return v1alpha1.ReasonForeignFields
-	}
-	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDrifted); c != nil && c.Reason == v1alpha1.ReasonDriftRefused {
-		return c.Reason
 	}
 	return v1alpha1.ReasonDriftReported
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
@@ -100,5 +101,20 @@ func TestAFirstReportWaitsOnlyWhileItSaysNothingNew(t *testing.T) {
 				t.Errorf("it waits %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+func TestARefusedRepairIsOneEvent(t *testing.T) {
+	old := &v1alpha1.MemberCacheStatus{State: v1alpha1.MemberReady}
+	next := &v1alpha1.MemberCacheStatus{State: v1alpha1.MemberBlocked,
+		Outcome:    v1alpha1.Outcome{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonForbidden, Message: "no"},
+		OpenDrifts: []v1alpha1.DriftFinding{{Object: "StatefulSet/sessions", Fields: []string{"spec.replicas"}}, {Object: "StatefulSet/sessions", Foreign: true, Fields: []string{"x"}}},
+		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionDrifted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDriftRefused}}}
+	var reasons []string
+	for _, e := range transitions(old, next) {
+		reasons = append(reasons, e.Reason)
+	}
+	if diff := cmp.Diff([]string{v1alpha1.ReasonForbidden, v1alpha1.ReasonForeignFields}, reasons); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
