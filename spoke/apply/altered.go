@@ -36,6 +36,7 @@ func (a *Applier) keptAltered(step *Step, applied metav1.Object, report *Report)
 		return false, false
 	}
 	report.keep(step, applied)
+	a.Recent.Tried(step.Key(), a.Namespace)
 	report.Open = append(report.Open, Open{Key: step.Key(), Fields: drift.NewFields(replicas), Intent: step.Intent, Found: applied, Refused: true})
 	return true, report.fail(&outcome.Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonRejectedByPolicy,
 		Message: fmt.Sprintf("%s: spec.replicas is %d after %d was applied: an admission webhook or policy of the member changes it", step.Key(), is, wanted),

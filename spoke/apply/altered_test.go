@@ -22,7 +22,7 @@ func TestReplicasOfOursThatAreOthersThanWasAppliedAreNoMatterOfOwnership(t *test
 	}{
 		{"as applied", drift.Policy{}, false, ptr.To[int32](1), Keep},
 		{"changed by admission", drift.Policy{}, false, ptr.To[int32](3), Repair},
-		{"changed by admission, under Report", drift.Policy{Report: true}, false, ptr.To[int32](3), Keep},
+		{"changed by admission, under Report", drift.Policy{Report: true}, false, ptr.To[int32](3), Leave},
 		{"left to everybody", drift.Policy{Ignore: []drift.Rule{{Kind: statefulSet, Path: "spec.replicas"}}}, false, ptr.To[int32](3), Keep},
 		{"left to another manager", drift.Policy{Ignore: []drift.Rule{{Path: "spec.replicas", Manager: "autoscaler"}}}, false, ptr.To[int32](3), Repair},
 		{"an autoscaler's", drift.Policy{}, true, ptr.To[int32](3), Keep},

@@ -224,6 +224,8 @@ func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bo
 				return a.refused(step, failure, report)
 			}
 			a.Recent.Try(key, a.Namespace, change, a.Since)
+		}
+		if change.Drifted() || step.Verb == Update {
 			// Neither right nor left as it is.
 			report.Unseen = append(report.Unseen, key)
 		}

@@ -3,8 +3,10 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -19,8 +21,9 @@ import (
 // enough, everything else applies the whole intent.
 func (a *Applier) put(ctx context.Context, step *Step) (client.Object, error) {
 	applied, err := a.putBeside(ctx, step)
-	if apierrors.IsInvalid(err) && (step.Verb == Repair || step.Verb == Update) {
-		if made, failed := a.makeRoom(ctx, step); made != nil || failed != nil {
+	if apierrors.IsInvalid(err) && (step.Verb == Repair || step.Verb == Update) && foreign(err, step).Reason == v1alpha1.ReasonRejected {
+		made, failed := a.makeRoom(ctx, step, err)
+		if made != nil || failed != nil && !apierrors.IsInvalid(failed) {
 			return made, failed
 		}
 	}
@@ -29,20 +32,23 @@ func (a *Applier) put(ctx context.Context, step *Step) (client.Object, error) {
 
 // makeRoom puts what is ours in the place of what others hold right beside it, in the
 // version that was looked at. It gives nil where there is nothing.
-func (a *Applier) makeRoom(ctx context.Context, step *Step) (client.Object, error) {
-	crowding := drift.Crowding(step.Wanted, drift.Missing(step.Wanted, step.Live), step.Live)
-	if crowding.Empty() {
+func (a *Applier) makeRoom(ctx context.Context, step *Step, refusal error) (client.Object, error) {
+	var fields []string
+	if status := apierrors.APIStatus(nil); errors.As(refusal, &status) && status.Status().Details != nil {
+		for _, cause := range status.Status().Details.Causes {
+			fields = append(fields, cause.Field)
+		}
+	}
+	// What is yielded is somebody's to keep.
+	wanted := step.Wanted.Union(step.wish.Wanted)
+	edits := a.Owner.Drift.MakeRoom(step.Intent, step.Live, wanted, a.missing(step, step.Live), fields)
+	if len(edits) == 0 {
 		return nil, nil
 	}
-	spec, err := drift.SpecWithout(a.Owner.Typer, step.Intent, step.Live, crowding)
-	if err != nil {
-		return nil, err
-	}
-	made, err := a.patch(ctx, step, []operation{{"replace", "/spec", spec}})
+	made, err := a.patch(ctx, step, edits)
 	if err != nil || step.Verb == Repair && a.holds(step, made) {
 		return made, err
 	}
-	// The rest, such as the mark of a new wish, is outside of the spec.
 	rest := *step
 	rest.Live = made
 	return a.write(ctx, &rest)
@@ -80,27 +86,34 @@ func (a *Applier) putBeside(ctx context.Context, step *Step) (client.Object, err
 // restore puts items of ours in the place of those that somebody made of them, in the
 // version that was looked at. It gives nil where there are none.
 func (a *Applier) restore(ctx context.Context, step *Step) (client.Object, error) {
-	moved := drift.MovedItems(step.Intent, step.Live, drift.Missing(step.Wanted, step.Live))
-	if len(moved) == 0 {
+	var edits []drift.Edit
+	for _, m := range drift.MovedItems(step.Intent, step.Live, a.missing(step, step.Live)) {
+		edits = append(edits, m.Edits...)
+	}
+	if len(edits) == 0 {
 		return nil, nil
 	}
-	var operations []operation
-	for _, m := range moved {
-		operations = append(operations, operation{"replace", m.Pointer, m.Item})
-	}
-	return a.patch(ctx, step, operations)
+	return a.patch(ctx, step, edits)
 }
 
 // operation of a JSON patch (RFC 6902).
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
-	Value any    `json:"value"`
+	Value any    `json:"value,omitempty"`
 }
 
 // patch changes a child in the version that was looked at.
-func (a *Applier) patch(ctx context.Context, step *Step, operations []operation) (client.Object, error) {
-	body, err := json.Marshal(append([]operation{{"replace", "/metadata/resourceVersion", step.Live.GetResourceVersion()}}, operations...))
+func (a *Applier) patch(ctx context.Context, step *Step, edits []drift.Edit) (client.Object, error) {
+	operations := []operation{{"replace", "/metadata/resourceVersion", step.Live.GetResourceVersion()}}
+	for _, e := range edits {
+		op := "add"
+		if e.Value == nil {
+			op = "remove"
+		}
+		operations = append(operations, operation{op, e.Pointer, e.Value})
+	}
+	body, err := json.Marshal(operations)
 	if err != nil {
 		return nil, err
 	}
@@ -116,11 +129,17 @@ func (a *Applier) patch(ctx context.Context, step *Step, operations []operation)
 
 // holds says that we own all that is wanted of an object.
 func (a *Applier) holds(step *Step, object client.Object) bool {
+	return a.missing(step, object).Empty()
+}
+
+// missing are the fields that are wanted of an object and not ours, but for those that the
+// member never gave us.
+func (a *Applier) missing(step *Step, object metav1.Object) *drift.Fields {
 	missing := drift.Missing(step.Wanted, object)
 	if known := a.Recent.Known(string(object.GetUID()), step.Hash); known != nil {
 		missing = missing.Difference(known)
 	}
-	return missing.Empty()
+	return missing
 }
 
 // mend patches single fields back. It gives nil where the whole intent has to be

@@ -44,6 +44,8 @@ func (a *Applier) leave(step *Step, report *Report) {
 func (a *Applier) refused(step *Step, failure *outcome.Failure, report *Report) (stop bool) {
 	a.leave(step, report)
 	report.Open[len(report.Open)-1].Refused = true
+	// Nothing that was tried before went through.
+	a.Recent.Tried(step.Key(), a.Namespace)
 	if failure.Reason == v1alpha1.ReasonRejected {
 		failure.Hint = "undo in the member what was changed there, which the status names, or delete " + step.Key().String() + ": it is created anew"
 	}

@@ -171,7 +171,7 @@ func Decide(desired []Desired, live Live, owner Owner, memory Memory) Plan {
 func Targets(live Live, owner Owner) []Target {
 	var targets []Target
 	for key, object := range live {
-		if object != nil && (owner.knows(object) && owner.Owns(object) || ownedBy(object, owner) && drift.Written(object)) {
+		if object != nil && owner.has(key, object) {
 			targets = append(targets, Target{Key: key, UID: object.GetUID(), Deleting: object.GetDeletionTimestamp() != nil})
 		}
 	}
@@ -183,6 +183,18 @@ func Targets(live Live, owner Owner) []Target {
 	}
 	sort.Slice(targets, func(i, j int) bool { return targets[i].Key.String() < targets[j].Key.String() })
 	return targets
+}
+
+// has says that a live object is a child of this owner: one that it knows, in the place of
+// one that it knows, or one that the hub wrote to.
+func (o Owner) has(key Key, live metav1.Object) bool {
+	if !ownedBy(live, o) {
+		// A whole mark is that of another CacheCluster, which may be about to take it over.
+		_, _, whole := strings.Cut(live.GetAnnotations()[v1alpha1.AnnotationOwner], "/")
+		return !whole && o.remarked(live)
+	}
+	_, known := o.entry(key)
+	return known || drift.Written(live)
 }
 
 func keyOf(e v1alpha1.InventoryEntry) Key {
@@ -233,7 +245,7 @@ func (s *Step) diff(owner Owner, memory Memory) {
 		return
 	}
 	s.Finding = drift.Diff(s.Wanted, s.Hash, s.Live, memory.Known(uid, s.Hash))
-	if _, _, altered := s.altered(s.Live, &owner.Drift); altered && s.Finding.Clean() && !owner.Drift.Report {
+	if _, _, altered := s.altered(s.Live, &owner.Drift); altered && s.Finding.Clean() {
 		s.Finding.Missing = drift.NewFields(replicas)
 	}
 	switch {

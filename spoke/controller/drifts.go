@@ -116,7 +116,9 @@ func driftedCondition(set conditions, open []v1alpha1.DriftFinding, r *result) {
 	if slices.ContainsFunc(open, func(f v1alpha1.DriftFinding) bool { return !f.Foreign }) {
 		reason = v1alpha1.ReasonDriftReported
 	}
-	if slices.ContainsFunc(r.report.Open, func(o apply.Open) bool { return o.Refused }) {
+	was := meta.FindStatusCondition(set.status.Conditions, v1alpha1.ConditionDrifted)
+	stays := was != nil && was.Reason == v1alpha1.ReasonDriftRefused && len(r.report.Unseen) > 0
+	if stays || slices.ContainsFunc(r.report.Open, func(o apply.Open) bool { return o.Refused }) {
 		reason = v1alpha1.ReasonDriftRefused
 	}
 	if fight := r.bout.failure(); fight != nil && len(r.bout.open) > 0 {

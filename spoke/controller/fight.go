@@ -225,14 +225,19 @@ func (f *fights) settle(cache types.NamespacedName, report *apply.Report, now ti
 		}
 	}
 	open := map[apply.Key]bool{}
+	var refused []apply.Key
 	for i := range report.Open {
-		open[report.Open[i].Key] = open[report.Open[i].Key] || !report.Open[i].Foreign
+		o := &report.Open[i]
+		open[o.Key] = open[o.Key] || !o.Foreign && !o.Refused
+		if o.Refused {
+			refused = append(refused, o.Key)
+		}
 	}
 	var going bout
 	for _, object := range slices.SortedFunc(maps.Keys(f.of[cache]), func(a, b apply.Key) int { return strings.Compare(a.String(), b.String()) }) {
 		of := f.of[cache][object]
-		if slices.Contains(report.Unseen, object) {
-			// Nothing is known of it. Whatever failed says when to look again.
+		if slices.Contains(report.Unseen, object) || slices.Contains(refused, object) {
+			// Nothing is known of it, or nothing came of it. Whatever failed says when to look again.
 			if of.slow() {
 				going.add(object, of, !of.right)
 			}

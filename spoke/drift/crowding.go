@@ -1,26 +1,57 @@
 package drift
 
 import (
-	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Crowding are what others put right beside the missing fields of ours, such as another
-// handler of a probe, or minAvailable beside maxUnavailable: an API server may refuse
-// both together.
-func Crowding(wanted, missing *Fields, live metav1.Object) *Fields {
-	found := NewFields()
+// Edit is one change of a live object: the value at a JSON pointer (RFC 6901), nil to
+// remove it.
+type Edit struct {
+	Pointer string
+	Value   any
+}
+
+// MakeRoom puts the missing fields back and removes what somebody put right beside them,
+// such as another handler of a probe, or minAvailable beside maxUnavailable: an API server
+// refuses both together. refused are the fields that it names, such as
+// "spec.template.spec.containers[0].readinessProbe.tcpSocket". Removed is what the manager
+// holds who came last to where they are, unless it is wanted, or kept by a rule. Nothing is
+// given where nobody stands in the way.
+func (p *Policy) MakeRoom(intent *unstructured.Unstructured, live metav1.Object, wanted, missing *Fields, refused []string) []Edit {
 	is, ok := content(live)
 	if !ok || missing == nil {
-		return found
+		return nil
 	}
-	var beside []fieldpath.Path
-	missing.Iterate(func(p fieldpath.Path) {
-		// Of what is gone as a whole, the top counts.
+	tops := topsOf(is, missing)
+	crowding := p.crowding(intent.GetKind(), live, wanted, holders(tops, refused))
+	if crowding.Empty() {
+		return nil
+	}
+	var edits []Edit
+	crowding.Iterate(func(path fieldpath.Path) {
+		if _, there := at(is, path); there {
+			edits = append(edits, Edit{Pointer: pointer(is, path)})
+		}
+	})
+	for _, top := range tops {
+		if value, found := at(intent.Object, top); found {
+			edits = append(edits, Edit{Pointer: pointer(is, top), Value: value})
+		}
+	}
+	return edits
+}
+
+// topsOf are the missing fields; of what is gone as a whole, its top.
+func topsOf(is map[string]any, missing *Fields) (tops []fieldpath.Path) {
+	seen := NewFields()
+	missing.Leaves().Iterate(func(p fieldpath.Path) {
 		n := 1
 		for n < len(p) {
 			if _, there := at(is, p[:n]); !there {
@@ -28,60 +59,80 @@ func Crowding(wanted, missing *Fields, live metav1.Object) *Fields {
 			}
 			n++
 		}
-		if n > 1 {
-			beside = append(beside, p[:n-1].Copy())
+		if top := p[:n].Copy(); !seen.Has(top) {
+			seen.Insert(top)
+			tops = append(tops, top)
 		}
 	})
-	entries := live.GetManagedFields()
-	for i := range entries {
-		if isOurs(&entries[i]) || entries[i].Subresource != "" {
-			continue
-		}
-		fieldsOf(&entries[i]).Iterate(func(p fieldpath.Path) {
-			for _, holder := range beside {
-				if n := len(holder); len(p) > n && p[:n].Equals(holder) && !wanted.Has(p[:n+1]) && under(wanted, p[:n+1]).Empty() {
-					found.Insert(p[:n+1].Copy())
-				}
+	return tops
+}
+
+var indexes = regexp.MustCompile(`\[[^\]]*\]`)
+
+// holders are the structs of the spec that hold both a missing field and one that was
+// refused: for each of these the innermost.
+func holders(tops []fieldpath.Path, refused []string) []fieldpath.Path {
+	var found []fieldpath.Path
+	for _, field := range refused {
+		names := strings.Split(indexes.ReplaceAllString(field, ""), ".")
+		var inner fieldpath.Path
+		for _, top := range tops {
+			holder := top[:len(top)-1]
+			is := fieldNames(holder)
+			if len(is) > 0 && is[0] == "spec" && len(is) <= len(names) && slices.Equal(is, names[:len(is)]) && len(holder) > len(inner) {
+				inner = holder.Copy()
 			}
-		})
+		}
+		if inner != nil {
+			found = append(found, inner)
+		}
 	}
 	return found
 }
 
-// SpecWithout is spec of a live object without the given fields and with all that the
-// intent wants.
-func SpecWithout(t Typer, intent *unstructured.Unstructured, live metav1.Object, fields *Fields) (map[string]any, error) {
-	whole, err := liveWithout(t, intent.GroupVersionKind(), live, fields)
-	if err != nil {
-		return nil, err
+// fieldNames of a path, without the keys of list items.
+func fieldNames(p fieldpath.Path) (names []string) {
+	for _, e := range p {
+		if e.FieldName != nil {
+			names = append(names, *e.FieldName)
+		}
 	}
-	left, err := t.ObjectToTyped(whole)
-	if err != nil {
-		return nil, fmt.Errorf("read %s %s by its schema: %w", intent.GetKind(), intent.GetName(), err)
-	}
-	ours, err := t.ObjectToTyped(intent)
-	if err != nil {
-		return nil, fmt.Errorf("read %s %s by its schema: %w", intent.GetKind(), intent.GetName(), err)
-	}
-	merged, err := left.Merge(ours)
-	if err != nil {
-		return nil, fmt.Errorf("merge %s %s: %w", intent.GetKind(), intent.GetName(), err)
-	}
-	object, _ := merged.AsValue().Unstructured().(map[string]any)
-	spec, found, err := unstructured.NestedMap(object, "spec")
-	if err != nil || !found {
-		return nil, fmt.Errorf("%s %s has no spec: %w", intent.GetKind(), intent.GetName(), err)
-	}
-	return spec, nil
+	return names
 }
 
-// liveWithout is a copy of a live object without the given fields.
-func liveWithout(t Typer, kind schema.GroupVersionKind, live metav1.Object, fields *Fields) (*unstructured.Unstructured, error) {
-	object, ok := content(live)
-	if !ok {
-		return nil, fmt.Errorf("read %s %s: %T is no object of an API", kind.Kind, live.GetName(), live)
+// crowding are the fields of the holders that the manager has who came last.
+func (p *Policy) crowding(kind string, live metav1.Object, wanted *Fields, holders []fieldpath.Path) *Fields {
+	latest, found := time.Time{}, NewFields()
+	entries := live.GetManagedFields()
+	for i := range entries {
+		e := &entries[i]
+		if isOurs(e) || e.Subresource != "" {
+			continue
+		}
+		theirs := NewFields()
+		fieldsOf(e).Iterate(func(path fieldpath.Path) {
+			for _, holder := range holders {
+				n := len(holder)
+				if len(path) <= n || !path[:n].Equals(holder) || path[n].FieldName == nil {
+					continue
+				}
+				beside := path[:n+1]
+				if !wanted.Has(beside) && under(wanted, beside).Empty() && !p.ignores(kind, e.Manager, path) {
+					theirs.Insert(beside.Copy())
+				}
+			}
+		})
+		var when time.Time
+		if e.Time != nil {
+			when = e.Time.Time
+		}
+		switch {
+		case theirs.Empty() || when.Before(latest):
+		case when.After(latest):
+			latest, found = when, theirs
+		default:
+			found = found.Union(theirs)
+		}
 	}
-	whole := (&unstructured.Unstructured{Object: object}).DeepCopy()
-	whole.SetGroupVersionKind(kind)
-	return Without(t, whole, fields)
+	return found
 }

@@ -120,7 +120,13 @@ func Settled(removed *Fields, p *Policy, wanted *Fields, answer metav1.Object) *
 
 // TemplateWithout is spec.template of a live object without the given fields.
 func TemplateWithout(t Typer, kind schema.GroupVersionKind, live metav1.Object, fields *Fields) (map[string]any, error) {
-	left, err := liveWithout(t, kind, live, fields)
+	object, ok := content(live)
+	if !ok {
+		return nil, fmt.Errorf("read %s %s: %T is no object of an API", kind.Kind, live.GetName(), live)
+	}
+	whole := (&unstructured.Unstructured{Object: object}).DeepCopy()
+	whole.SetGroupVersionKind(kind)
+	left, err := Without(t, whole, fields)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,9 +16,8 @@ import (
 // Service's port. To the API server ours is gone then and theirs is a new one; it refuses
 // ours beside theirs, because both have one name.
 type Moved struct {
-	// Pointer to their item in the live object, a JSON pointer (RFC 6901), and Item, ours.
-	Pointer string
-	Item    any
+	// Edits make their item ours; what they added to it stays.
+	Edits []Edit
 
 	ours, theirs fieldpath.Path
 }
@@ -76,10 +76,22 @@ func movedTo(intent *unstructured.Unstructured, live metav1.Object, is map[strin
 		}
 		theirs := append(ours[:last].Copy(), fieldpath.PathElement{Key: key})
 		if _, wanted := at(intent.Object, theirs); !wanted && !onlyOurs(live, theirs) {
-			return &Moved{Pointer: pointer(is, ours[:last]) + "/" + strconv.Itoa(i), Item: item, ours: ours, theirs: theirs}
+			return &Moved{Edits: edits(pointer(is, ours[:last])+"/"+strconv.Itoa(i), item, other), ours: ours, theirs: theirs}
 		}
 	}
 	return nil
+}
+
+// edits make an item what it is to be, in the order of its fields.
+func edits(pointer string, wanted, is any) (all []Edit) {
+	want, _ := wanted.(map[string]any)
+	have, _ := is.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if !value.Equals(value.NewValueInterface(want[name]), value.NewValueInterface(have[name])) {
+			all = append(all, Edit{Pointer: pointer + "/" + name, Value: want[name]})
+		}
+	}
+	return all
 }
 
 func nameOf(item any) string {
@@ -88,8 +100,12 @@ func nameOf(item any) string {
 	return name
 }
 
+// uniqueName are the fields by which lists tell items apart that have a name besides, and
+// no two the same. Others, such as the mounts of volumes, may name one thing twice.
+var uniqueName = []string{"port", "containerPort", "protocol"}
+
 // keyLike is the key of an item, of the same fields as another one; nil if it lacks one
-// of them, or is told apart by its name.
+// of them, or its list is none in which names are unique.
 func keyLike(other value.FieldList, item any) *value.FieldList {
 	fields, ok := item.(map[string]any)
 	if !ok {
@@ -98,7 +114,7 @@ func keyLike(other value.FieldList, item any) *value.FieldList {
 	key := make(value.FieldList, 0, len(other))
 	for _, field := range other {
 		v, there := fields[field.Name]
-		if !there || field.Name == "name" {
+		if !there || !slices.Contains(uniqueName, field.Name) {
 			return nil
 		}
 		key = append(key, value.Field{Name: field.Name, Value: value.NewValueInterface(v)})
@@ -120,7 +136,8 @@ func onlyOurs(live metav1.Object, p fieldpath.Path) bool {
 	return true
 }
 
-// pointer to a path that is there.
+// pointer to a path that is there, or to where its last element would be: an item comes
+// at the end of its list.
 func pointer(in any, p fieldpath.Path) string {
 	var out strings.Builder
 	for n, e := range p {
@@ -131,11 +148,14 @@ func pointer(in any, p fieldpath.Path) string {
 		}
 		list, _ := at(in, p[:n])
 		items, _ := list.([]any)
-		for i := range items {
-			if _, found := item(items[i:i+1], e); found {
-				out.WriteString(strconv.Itoa(i))
-				break
-			}
+		at := slices.IndexFunc(items, func(candidate any) bool {
+			_, found := item([]any{candidate}, e)
+			return found
+		})
+		if at < 0 {
+			out.WriteByte('-')
+		} else {
+			out.WriteString(strconv.Itoa(at))
 		}
 	}
 	return out.String()
