@@ -72,7 +72,7 @@ func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ct
 	result.report.Changes = append(m.unreported.take(request.NamespacedName, snapshot.cache.Status.LastDrift), result.report.Changes...)
 	next := m.next(request.NamespacedName, snapshot, &result)
 	var calm time.Duration
-	result.observation, calm = m.calm(snapshot, request.NamespacedName, result.observation)
+	result.observation, calm = m.calm(snapshot, request.NamespacedName, result.observation, result.report.Changes)
 	later, err := m.write(ctx, snapshot, &result)
 	if err != nil {
 		m.unreported.put(request.NamespacedName, result.report.Changes)

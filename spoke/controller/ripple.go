@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
 )
 
@@ -23,10 +24,23 @@ func ripple(mc *v1alpha1.MemberCache, o *observe.Observation) bool {
 		o.State == v1alpha1.MemberProgressing && o.Outcome.Reason == v1alpha1.ReasonRollingOut && o.ReadyReplicas >= old.ReadyReplicas
 }
 
+// lasted says that drift which was put right had been there for longer than a ripple, as
+// where the watch was broken: its pods may have been replaced since, and are again now.
+func lasted(changes []apply.Change, now time.Time) bool {
+	for i := range changes {
+		if c := &changes[i]; c.Drifted() {
+			if at := describeChange(c).ChangedAt; at != nil && now.Sub(at.Time) > ripplePause {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // calm gives an observation as it was reported last while it only ripples, and how
 // long that may go on; otherwise the observation itself and 0.
-func (m *member) calm(s *snapshot, key types.NamespacedName, o *observe.Observation) (*observe.Observation, time.Duration) {
-	since := m.memo.rippling(key, ripple(s.cache, o), s.now)
+func (m *member) calm(s *snapshot, key types.NamespacedName, o *observe.Observation, changes []apply.Change) (*observe.Observation, time.Duration) {
+	since := m.memo.rippling(key, ripple(s.cache, o) && !lasted(changes, s.now), s.now)
 	waited := s.now.Sub(since)
 	if since.IsZero() || waited < 0 || waited >= ripplePause {
 		return o, 0

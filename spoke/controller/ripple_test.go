@@ -5,9 +5,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
 )
 
@@ -40,7 +43,7 @@ func TestTheRipplesOfARepairAreNoRollOut(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := &member{memo: memo{entries: map[types.NamespacedName]remembered{key: {}}}}
 			for i, l := range c.looks {
-				o, later := m.calm(&snapshot{now: noon.Add(l.after), cache: c.cache}, key, l.o)
+				o, later := m.calm(&snapshot{now: noon.Add(l.after), cache: c.cache}, key, l.o, nil)
 				if o.State != l.state || later != l.later {
 					t.Errorf("look %d: %s for %s, want %s for %s", i, o.State, later, l.state, l.later)
 				}
@@ -49,5 +52,23 @@ func TestTheRipplesOfARepairAreNoRollOut(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestARepairOfWhatHadDriftedForLongIsNoRipple(t *testing.T) {
+	key := types.NamespacedName{Name: "a"}
+	rolling := &observe.Observation{State: v1alpha1.MemberProgressing, Replicas: 3, ReadyReplicas: 2, Outcome: v1alpha1.Outcome{Reason: v1alpha1.ReasonRollingOut}}
+	settled := wasReady()
+	settled.Generation = settled.Status.ObservedGeneration
+	for age, want := range map[time.Duration]v1alpha1.MemberState{time.Second: v1alpha1.MemberReady, 9 * time.Second: v1alpha1.MemberProgressing} {
+		repaired := scaled("sessions")
+		entries := repaired.Found.GetManagedFields()
+		entries[0].Time = &metav1.Time{Time: noon.Add(-age)}
+		repaired.Found.SetManagedFields(entries)
+		change := apply.Change{Key: repaired.Key, Verb: apply.Repair, Finding: drift.Finding{Missing: repaired.Fields}, Intent: repaired.Intent, Found: repaired.Found}
+		m := &member{memo: memo{entries: map[types.NamespacedName]remembered{key: {}}}}
+		if o, _ := m.calm(&snapshot{now: noon, cache: settled}, key, rolling, []apply.Change{change}); o.State != want {
+			t.Errorf("after %s: %s, want %s", age, o.State, want)
+		}
 	}
 }
