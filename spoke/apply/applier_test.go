@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -223,6 +224,26 @@ func TestARepairThatFailedHasPutNothingRight(t *testing.T) {
 
 // The cache may show a child of the predecessor, which was deleted a moment ago, or one
 // on its way out that is gone: events can be late.
+func TestTheHintOfARefusedRepairSendsToTheMemberOnlyWhereSomethingIsThere(t *testing.T) {
+	all := desired(t)
+	for name, c := range map[string]struct {
+		step Step
+		hint string
+	}{
+		"it was changed": {Step{Desired: all[1], Verb: Repair, Live: applied(t, &all[1])}, "undo in the member"},
+		"it was deleted": {Step{Desired: all[1], Verb: Create, Deleted: true}, "change the spec"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			failure := &outcome.Failure{Class: v1alpha1.ClassInvalid, Reason: v1alpha1.ReasonRejected, Hint: "change the spec"}
+			var report Report
+			applierTo(&member{}, owner).refused(&c.step, failure, &report)
+			if !strings.HasPrefix(failure.Hint, c.hint) || len(report.Open) != 1 || !report.Open[0].Refused {
+				t.Errorf("hint %q, open %+v", failure.Hint, report.Open)
+			}
+		})
+	}
+}
+
 func TestWhatIsInTheWayIsLookedAtBeforeItIsTold(t *testing.T) {
 	all := desired(t)
 	live := liveOf(t, all)

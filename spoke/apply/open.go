@@ -46,7 +46,7 @@ func (a *Applier) refused(step *Step, failure *outcome.Failure, report *Report) 
 	report.Open[len(report.Open)-1].Refused = true
 	// Nothing that was tried before went through.
 	a.Recent.Tried(step.Key(), a.Namespace)
-	if failure.Reason == v1alpha1.ReasonRejected {
+	if failure.Reason == v1alpha1.ReasonRejected && step.Live != nil {
 		failure.Hint = "undo in the member what was changed there, which the status names, or delete " + step.Key().String() + ": it is created anew"
 	}
 	return report.fail(failure)
