@@ -12,7 +12,7 @@ TRIALS    ?= 100
 TESTFLAGS ?=
 BENCHFLAGS ?=
 TOOL      := go tool -modfile=hack/tools/go.mod
-BINARIES  := go run ./hack/binaries/cmd/binaries
+BINARIES  := go run ./hack/binaries
 GOTEST    := go test -race -count=1
 
 ##@ Start here
@@ -86,7 +86,7 @@ generate: ## Regenerate deepcopy code, CRDs, docs/api.md and the tables of docs/
 	$(TOOL) controller-gen object crd paths=./api/... output:crd:dir=deploy/crd
 	install -m 644 "$$(go list -m -f '{{.Dir}}' sigs.k8s.io/cluster-inventory-api)/config/crd/bases/multicluster.x-k8s.io_clusterprofiles.yaml" deploy/crd/
 	$(TOOL) crd-ref-docs --log-level=ERROR --source-path=api --config=docs/.crd-ref-docs.yaml --renderer=markdown --output-path=docs/api.md
-	go run ./hack/glossary/cmd/glossary docs/conditions.md
+	go run ./hack/glossary docs/conditions.md
 
 .PHONY: verify
 verify: ## Everything that a review should not have to say: generated files, formatting, vet, tidy, lint.

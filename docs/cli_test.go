@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/cli"
+	"github.com/reconcile-lab/reconcile-lab/internal/cli"
 )
 
 // help returns what `reconcile-lab ARGS --help` prints.

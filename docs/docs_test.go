@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/hack/glossary"
+	"github.com/reconcile-lab/reconcile-lab/internal/glossary"
 )
 
 // vocabulary returns the string constants of api/v1alpha1 whose names begin with
@@ -121,7 +121,7 @@ func TestTheTablesOfWordsAreThoseOfTheGlossary(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, document); diff != "" {
-		t.Errorf("conditions.md is out of date; bring it up to date with: go run ./hack/glossary/cmd/glossary docs/conditions.md\n%s", diff)
+		t.Errorf("conditions.md is out of date; bring it up to date with: go run ./hack/glossary docs/conditions.md\n%s", diff)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/cmd/hub/manager"
+	"github.com/reconcile-lab/reconcile-lab/internal/manager"
 )
 
 func main() {

@@ -6,7 +6,7 @@ package main
 import (
 	"os"
 
-	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/cli"
+	"github.com/reconcile-lab/reconcile-lab/internal/cli"
 )
 
 func main() {

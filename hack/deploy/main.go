@@ -25,10 +25,10 @@ import (
 	"syscall"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab"
-	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab/kind"
-	"github.com/reconcile-lab/reconcile-lab/hack/binaries"
-	"github.com/reconcile-lab/reconcile-lab/hack/nodeimage/archive"
+	"github.com/reconcile-lab/reconcile-lab/internal/lab"
+	"github.com/reconcile-lab/reconcile-lab/internal/lab/binaries"
+	"github.com/reconcile-lab/reconcile-lab/internal/lab/kind"
+	"github.com/reconcile-lab/reconcile-lab/internal/lab/nodeimage/archive"
 )
 
 const (

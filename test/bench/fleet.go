@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab"
+	"github.com/reconcile-lab/reconcile-lab/internal/lab"
 )
 
 // namespace of everything that is measured; it is there in every cluster, so that

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab/process"
+	"github.com/reconcile-lab/reconcile-lab/internal/lab/process"
 )
 
 // hungTrials of each kind, half as many as in general: there are three rounds.

@@ -24,7 +24,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab"
+	"github.com/reconcile-lab/reconcile-lab/internal/lab"
 )
 
 type options struct {

@@ -14,8 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab"
-	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab/process"
+	"github.com/reconcile-lab/reconcile-lab/internal/lab"
+	"github.com/reconcile-lab/reconcile-lab/internal/lab/process"
 )
 
 // manager is the hub manager's process, across its restarts.

@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reconcile-lab/reconcile-lab/cmd/hub/manager"
 	"github.com/reconcile-lab/reconcile-lab/hub/inventory"
 	"github.com/reconcile-lab/reconcile-lab/hub/membership"
+	"github.com/reconcile-lab/reconcile-lab/internal/manager"
 	"github.com/reconcile-lab/reconcile-lab/test/harness"
 )
 

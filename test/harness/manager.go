@@ -9,7 +9,7 @@ import (
 	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/cmd/hub/manager"
+	"github.com/reconcile-lab/reconcile-lab/internal/manager"
 )
 
 // Manager is one life of the hub manager, in the process of the test.

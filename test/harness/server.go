@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/hack/binaries"
+	"github.com/reconcile-lab/reconcile-lab/internal/lab/binaries"
 )
 
 // Server is one API server without controllers.

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	cluster "github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab"
-	"github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab/fault"
+	cluster "github.com/reconcile-lab/reconcile-lab/internal/lab"
+	"github.com/reconcile-lab/reconcile-lab/internal/lab/fault"
 	"github.com/reconcile-lab/reconcile-lab/test/harness"
 )
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/cmd/hub/manager"
+	"github.com/reconcile-lab/reconcile-lab/internal/manager"
 	"github.com/reconcile-lab/reconcile-lab/test/harness"
 )
 

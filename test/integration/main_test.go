@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/reconcile-lab/reconcile-lab/cmd/hub/manager"
 	"github.com/reconcile-lab/reconcile-lab/hub/membership"
+	"github.com/reconcile-lab/reconcile-lab/internal/manager"
 	"github.com/reconcile-lab/reconcile-lab/test/harness"
 )
 

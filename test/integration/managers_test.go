@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/cmd/hub/manager"
+	"github.com/reconcile-lab/reconcile-lab/internal/manager"
 	"github.com/reconcile-lab/reconcile-lab/test/harness"
 )
 

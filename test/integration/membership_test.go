@@ -28,8 +28,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	labs "github.com/reconcile-lab/reconcile-lab/cmd/reconcile-lab/lab"
 	"github.com/reconcile-lab/reconcile-lab/hub/membership"
+	labs "github.com/reconcile-lab/reconcile-lab/internal/lab"
 	"github.com/reconcile-lab/reconcile-lab/test/harness"
 )
 

@@ -1,0 +1,24 @@
+// Command nodeimage makes sure that Docker has an image for kind nodes, and prints its
+// name.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/reconcile-lab/reconcile-lab/internal/lab/nodeimage"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	image, err := nodeimage.Ensure(ctx, func(step string) { fmt.Fprintln(os.Stderr, step) })
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "nodeimage:", err)
+		os.Exit(1)
+	}
+	fmt.Println(image.Ref)
+}

@@ -1,0 +1,119 @@
+package binaries
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/reconcile-lab/reconcile-lab/internal/lab/binaries/filelock"
+)
+
+// Report tells the user what is going on, in a few words.
+type Report func(step string)
+
+// Ensure returns the path of each named program, and first fetches or builds what
+// the cache lacks.
+func Ensure(ctx context.Context, report Report, names ...string) (map[string]string, error) {
+	from, err := source()
+	if err != nil {
+		return nil, err
+	}
+	paths := make(map[string]string, len(names))
+	missing := map[string][]Program{}
+	for _, name := range names {
+		m, p, err := lookup(name)
+		if err != nil {
+			return nil, err
+		}
+		path, found, err := Find(name)
+		if err != nil {
+			return nil, err
+		}
+		if _, seen := paths[name]; !seen && !found {
+			missing[m.Name] = append(missing[m.Name], p)
+		}
+		paths[name] = path
+	}
+	// One module after the other: the Go tool uses every core by itself.
+	for _, m := range modules {
+		if len(missing[m.Name]) == 0 {
+			continue
+		}
+		if err := obtain(ctx, report, m, missing[m.Name], from); err != nil {
+			return nil, err
+		}
+	}
+	return paths, nil
+}
+
+// Assets returns a folder with etcd, kube-apiserver and kubectl in it, as
+// controller-runtime's envtest wants one in KUBEBUILDER_ASSETS.
+func Assets(ctx context.Context, report Report) (string, error) {
+	paths, err := Ensure(ctx, report, "etcd", "kube-apiserver", "kubectl")
+	if err != nil {
+		return "", err
+	}
+	dir, err := Dir()
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(dir, fmt.Sprintf("envtest-kubernetes-%s-etcd-%s", Version("kubernetes"), Version("etcd")))
+	unlock, err := lock(ctx, dir, func() {})
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	for name, path := range paths {
+		link := filepath.Join(dir, name)
+		if target, err := os.Readlink(link); err == nil && target == path {
+			continue
+		}
+		if err := os.RemoveAll(link); err != nil {
+			return "", err
+		}
+		if err := os.Symlink(path, link); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// obtain gets programs of one module while it holds that module's lock.
+func obtain(ctx context.Context, report Report, m Module, programs []Program, from string) error {
+	dir, err := moduleDir(m)
+	if err != nil {
+		return err
+	}
+	unlock, err := lock(ctx, dir, func() { report("waiting for another process that makes " + m.Name) })
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	// Another process may have made some while this one waited for the lock.
+	var missing []Program
+	for _, p := range programs {
+		if !executable(filepath.Join(dir, p.Name)) {
+			missing = append(missing, p)
+		}
+	}
+	if from != fromBuild && len(missing) > 0 {
+		missing, err = fetch(ctx, report, m, missing, dir)
+		if from == fromPublished && len(missing) > 0 {
+			return fmt.Errorf("fetch published %s: %w; unset %s to build it instead", m.Name, err, sourceVariable)
+		}
+		if err != nil {
+			report(fmt.Sprintf("published %s %s cannot be fetched (%v), so it is built", m.Name, m.Version, err))
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return build(ctx, report, m, missing, dir)
+}
+
+// lock keeps others from making the same programs.
+func lock(ctx context.Context, dir string, waiting func()) (func(), error) {
+	return filelock.Take(ctx, filepath.Join(dir, ".lock"), waiting)
+}

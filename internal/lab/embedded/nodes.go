@@ -1,0 +1,88 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/reconcile-lab/reconcile-lab/internal/lab/process"
+)
+
+// nodeCount nodes in as many zones make spreading and anti-affinity mean something.
+const nodeCount = 3
+
+// node is big enough for the largest caches of the examples; nothing runs on it.
+func node(i int) *corev1.Node {
+	name := fmt.Sprintf("node-%d", i)
+	size := corev1.ResourceList{
+		corev1.ResourceCPU:              resource.MustParse("64"),
+		corev1.ResourceMemory:           resource.MustParse("512Gi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
+		corev1.ResourcePods:             resource.MustParse("500"),
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name,
+			Labels: map[string]string{
+				corev1.LabelHostname:     name,
+				corev1.LabelOSStable:     "linux",
+				corev1.LabelArchStable:   "amd64",
+				corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", i),
+				"type":                   "kwok",
+			},
+			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
+		},
+		Status: corev1.NodeStatus{
+			Capacity:    size,
+			Allocatable: size,
+			NodeInfo:    corev1.NodeSystemInfo{KubeletVersion: "fake", OperatingSystem: "linux", Architecture: "amd64"},
+		},
+	}
+}
+
+// ensureNodes creates those that are missing.
+func ensureNodes(ctx context.Context, c kubernetes.Interface) error {
+	for i := 1; i <= nodeCount; i++ {
+		_, err := c.CoreV1().Nodes().Create(ctx, node(i), metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create node-%d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// nodesReady says whether pods can be scheduled and run, and if not, why.
+func nodesReady(ctx context.Context, c kubernetes.Interface) (bool, error) {
+	nodes, err := c.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, err
+	}
+	ready := 0
+	for _, n := range nodes.Items {
+		for _, condition := range n.Status.Conditions {
+			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+				ready++
+			}
+		}
+	}
+	return ready >= nodeCount, nil
+}
+
+// releaseNodes takes the nodes from a kwok that has ended: it holds them by leases,
+// until whose end, 20 minutes, the next one would leave their pods alone.
+func (s *starter) releaseNodes(ctx context.Context, c kubernetes.Interface) error {
+	found, err := process.Find(s.files.dir, kwok)
+	if err != nil || len(found) > 0 {
+		return err
+	}
+	err = c.CoordinationV1().Leases(corev1.NamespaceNodeLease).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("release the nodes: %w", err)
+	}
+	return nil
+}

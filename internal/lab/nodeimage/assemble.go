@@ -1,0 +1,127 @@
+package nodeimage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/reconcile-lab/reconcile-lab/internal/lab/binaries"
+	"github.com/reconcile-lab/reconcile-lab/internal/lab/docker"
+	"github.com/reconcile-lab/reconcile-lab/internal/lab/nodeimage/archive"
+)
+
+const entrypoint = `["/usr/local/bin/entrypoint", "/sbin/init"]`
+
+// assemble makes the node image in the daemon: the root file system, what makes it a
+// Kubernetes node, and the pods' images in its containerd.
+func assemble(ctx context.Context, report Report, work, rootfs string, programs map[string]string, images string) error {
+	report("putting the node image together")
+	layer, err := nodeLayer(ctx, programs)
+	if err != nil {
+		return err
+	}
+	overlay := filepath.Join(work, "overlay.tar")
+	if err := archive.WriteLayer(overlay, layer); err != nil {
+		return err
+	}
+	base := strings.Replace(Tag(), repository, repository+"-base", 1)
+	file := filepath.Join(work, "base.tar")
+	err = archive.WriteFile(file, archive.Image{
+		Tags:         []string{base},
+		Architecture: runtime.GOARCH,
+		Config:       archive.Config{Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "container=docker"}, StopSignal: "SIGRTMIN+3"},
+		Layers:       []string{rootfs, overlay},
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := docker.Run(ctx, "load", "--quiet", "--input", file); err != nil {
+		return err
+	}
+	// The base's layers stay, as those of the image.
+	defer docker.Run(context.WithoutCancel(ctx), "image", "rm", base) //nolint:errcheck // a tag too many harms nothing
+
+	report("importing the pods' images into the node image")
+	return preload(ctx, work, base, images)
+}
+
+// preload runs the base image once and commits what its containerd then holds.
+func preload(ctx context.Context, work, base, images string) (err error) {
+	in := filepath.Join(work, "in")
+	if err := os.Mkdir(in, 0o755); err != nil {
+		return err
+	}
+	if err := os.Rename(images, filepath.Join(in, "images.tar")); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(in, "preload.sh"), []byte(file("preload.sh")), 0o755); err != nil {
+		return err
+	}
+	container := "reconcile-lab-node-build"
+	remove := func() error {
+		_, err := docker.Run(context.WithoutCancel(ctx), "rm", "--force", "--volumes", container)
+		return err
+	}
+	if err := remove(); err != nil && !strings.Contains(err.Error(), "No such container") {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	_, err = docker.Run(ctx, "run", "--name", container, "--privileged", "--network", "none", "--volume", in+":/in:ro", "--entrypoint", "bash", base, "/in/preload.sh")
+	if err != nil {
+		return err
+	}
+	_, err = docker.Run(ctx, "commit", "--change", "ENTRYPOINT "+entrypoint, "--change", "CMD []", container, Tag())
+	return err
+}
+
+// nodeLayer gives what is laid over the root file system.
+func nodeLayer(ctx context.Context, programs map[string]string) (archive.Layer, error) {
+	pause, err := pauseImage(ctx, programs["kubeadm"])
+	if err != nil {
+		return nil, err
+	}
+	fill := strings.NewReplacer("{{pause}}", pause, "{{provisioner}}", provisionerImage(), "{{busybox}}", busyboxImage)
+	const wants = "/etc/systemd/system/multi-user.target.wants/"
+	layer := archive.Layer{
+		"/kind/version":                          archive.Text(binaries.Version("kubernetes")),
+		"/kind/manifests/default-cni.yaml":       archive.Text(""),
+		"/kind/manifests/default-storage.yaml":   archive.Text(fill.Replace(file("default-storage.yaml"))),
+		"/etc/cni/net.d/10-bridge.conflist":      archive.Text(file("cni.conflist")),
+		"/etc/containerd/config.toml":            archive.Text(fill.Replace(file("containerd.toml"))),
+		"/etc/crictl.yaml":                       archive.Text("runtime-endpoint: unix:///run/containerd/containerd.sock\n"),
+		"/etc/kubernetes/manifests":              {Dir: true},
+		"/etc/systemd/system/containerd.service": archive.Text(file("containerd.service")),
+		"/etc/systemd/system/kubelet.service":    archive.Text(file("kubelet.service")),
+		"/usr/local/bin/entrypoint":              {Content: []byte(file("entrypoint")), Mode: 0o755},
+		wants + "containerd.service":             {Link: "/etc/systemd/system/containerd.service"},
+		wants + "kubelet.service":                {Link: "/etc/systemd/system/kubelet.service"},
+	}
+	for dir, names := range map[string][]string{
+		"/usr/local/bin": {"containerd", "containerd-shim-runc-v2", "ctr"},
+		"/usr/bin":       {"kubelet", "kubeadm", "kubectl"},
+		"/opt/cni/bin":   {"bridge", "host-local", "loopback", "portmap"},
+	} {
+		for _, name := range names {
+			layer[path.Join(dir, name)] = archive.Program(programs[name])
+		}
+	}
+	return layer, nil
+}
+
+func pauseImage(ctx context.Context, kubeadm string) (string, error) {
+	tags, err := kubeadmImages(ctx, kubeadm)
+	if err != nil {
+		return "", err
+	}
+	for _, tag := range tags {
+		if strings.HasPrefix(path.Base(tag), "pause:") {
+			return tag, nil
+		}
+	}
+	return "", fmt.Errorf("kubeadm names no pause image among %s", strings.Join(tags, ", "))
+}
