@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/hub/verdict"
-	"github.com/reconcile-lab/reconcile-lab/spoke/events"
+	"github.com/reconcile-lab/reconcile-lab/hub/status"
+	"github.com/reconcile-lab/reconcile-lab/internal/events"
 )
 
 // consent is what the annotation AnnotationAbandon of a CacheCluster says: which
@@ -102,7 +102,7 @@ func (r *Reconciler) abandon(ctx context.Context, cc *v1alpha1.CacheCluster, mc 
 		return fmt.Errorf("let go of MemberCache %s: %w", mc.Name, err)
 	}
 	if err == nil {
-		note := verdict.LeftBehind(v1alpha1.AbandonedMember{Name: mc.Spec.Cluster, Children: childrenOf(mc)})
+		note := status.LeftBehind(v1alpha1.AbandonedMember{Name: mc.Spec.Cluster, Children: childrenOf(mc)})
 		r.Events.Record(r.Clock.Now(), reference(cc), events.Event{Warning: true, Reason: v1alpha1.ReasonAbandoned, Action: "Abandon", Note: note})
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/spoke/events"
+	"github.com/reconcile-lab/reconcile-lab/internal/events"
 )
 
 // routine are the reasons for not being ready that pass by themselves.

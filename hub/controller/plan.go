@@ -15,7 +15,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/hub/override"
 	"github.com/reconcile-lab/reconcile-lab/hub/placement"
-	"github.com/reconcile-lab/reconcile-lab/hub/verdict"
+	"github.com/reconcile-lab/reconcile-lab/hub/status"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -42,14 +42,14 @@ type plan struct {
 	create, update, remove []*v1alpha1.MemberCache
 	// abandon are those to be let go although their children are not known to be gone.
 	abandon []*v1alpha1.MemberCache
-	verdict verdict.Input
+	verdict status.Input
 }
 
 // decide plans the MemberCaches of a CacheCluster. It is pure. A placement that
 // can't be read leaves every MemberCache as it is.
 func decide(s *snapshot) plan {
 	cc := s.cache
-	p := plan{verdict: verdict.Input{
+	p := plan{verdict: status.Input{
 		Generation: cc.Generation, Deleting: cc.DeletionTimestamp != nil, Now: s.now,
 		Revision: override.Revision(&cc.Spec.CacheTemplate),
 		Selector: fmt.Sprintf("%s=%s", v1alpha1.LabelCacheCluster, cc.Name),
@@ -71,14 +71,14 @@ func decide(s *snapshot) plan {
 		p.verdict.Abandoned = cc.Status.Abandoned
 		for _, name := range slices.Sorted(maps.Keys(ours)) {
 			mc := ours[name]
-			p.verdict.Members = append(p.verdict.Members, verdict.Member{Name: mc.Spec.Cluster, Placed: true,
+			p.verdict.Members = append(p.verdict.Members, status.Member{Name: mc.Spec.Cluster, Placed: true,
 				Replicas: replicas(&mc.Spec.Template), Revision: mc.Spec.Revision, Cache: mc})
 		}
 		return p
 	}
 	for _, missing := range decision.Missing {
 		name := memberCacheName(cc.Name, missing.Name)
-		p.verdict.Members = append(p.verdict.Members, verdict.Member{Name: missing.Name, Placed: true,
+		p.verdict.Members = append(p.verdict.Members, status.Member{Name: missing.Name, Placed: true,
 			Cache: ours[name], Problem: unknownMember(missing)})
 		delete(ours, name)
 	}
@@ -100,7 +100,7 @@ func decide(s *snapshot) plan {
 }
 
 // entry of a member in the verdict's input, or nil.
-func (p *plan) entry(member string) *verdict.Member {
+func (p *plan) entry(member string) *status.Member {
 	for i := range p.verdict.Members {
 		if p.verdict.Members[i].Name == member {
 			return &p.verdict.Members[i]
@@ -116,7 +116,7 @@ func (p *plan) place(cc *v1alpha1.CacheCluster, member placement.Member, existin
 	for _, p := range render.CheckPolicies(&cc.Spec.Policies) {
 		problems = append(problems, "spec."+p.String())
 	}
-	entry := verdict.Member{Name: member.Name, Placed: true, Replicas: replicas(&template), Revision: override.Revision(&template), Cache: existing}
+	entry := status.Member{Name: member.Name, Placed: true, Replicas: replicas(&template), Revision: override.Revision(&template), Cache: existing}
 	switch {
 	case len(problems) > 0:
 		entry.Problem = &v1alpha1.Outcome{Class: v1alpha1.ClassInvalid, Reason: v1alpha1.ReasonInvalidSpec,
@@ -145,7 +145,7 @@ func (p *plan) unplace(cc *v1alpha1.CacheCluster, existing *v1alpha1.MemberCache
 	case existing.DeletionTimestamp == nil:
 		p.remove = append(p.remove, existing)
 	}
-	p.verdict.Members = append(p.verdict.Members, verdict.Member{Name: existing.Spec.Cluster, Cache: existing,
+	p.verdict.Members = append(p.verdict.Members, status.Member{Name: existing.Spec.Cluster, Cache: existing,
 		Revision: existing.Spec.Revision})
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/hub/override"
 	"github.com/reconcile-lab/reconcile-lab/hub/placement"
-	"github.com/reconcile-lab/reconcile-lab/hub/verdict"
+	"github.com/reconcile-lab/reconcile-lab/hub/status"
 )
 
 var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
@@ -173,7 +173,7 @@ func TestThePlanMakesTheMemberCachesThatPlacementAsksFor(t *testing.T) {
 	}
 }
 
-func entries(members []verdict.Member) []string {
+func entries(members []status.Member) []string {
 	var all []string
 	for _, m := range members {
 		text := m.Name

@@ -27,9 +27,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/hub/verdict"
-	"github.com/reconcile-lab/reconcile-lab/spoke/events"
-	"github.com/reconcile-lab/reconcile-lab/spoke/recency"
+	"github.com/reconcile-lab/reconcile-lab/hub/status"
+	"github.com/reconcile-lab/reconcile-lab/internal/events"
+	"github.com/reconcile-lab/reconcile-lab/internal/expectations"
 )
 
 // deadline of one reconcile; all of it is spent on the hub.
@@ -52,7 +52,7 @@ type Reconciler struct {
 	Events *events.Sink
 
 	// writes to CacheClusters, which the cache may not show yet.
-	writes  recency.Writes
+	writes  expectations.Writes
 	pace    pace
 	removed removed
 }
@@ -304,7 +304,7 @@ func (r *Reconciler) release(ctx context.Context, s *snapshot, p *plan) (gone bo
 // put off is due, or 0.
 func (r *Reconciler) write(ctx context.Context, s *snapshot, p *plan) (later time.Duration, err error) {
 	updated := s.cache.DeepCopy()
-	updated.Status = verdict.Summarize(&s.cache.Status, p.verdict)
+	updated.Status = status.Summarize(&s.cache.Status, p.verdict)
 	if equality.Semantic.DeepEqual(updated.Status, s.cache.Status) {
 		return 0, nil
 	}

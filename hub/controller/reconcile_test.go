@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/hub/verdict"
-	"github.com/reconcile-lab/reconcile-lab/spoke/events"
+	"github.com/reconcile-lab/reconcile-lab/hub/status"
+	"github.com/reconcile-lab/reconcile-lab/internal/events"
 )
 
 func TestNothingIsRememberedOfACacheClusterThatIsGone(t *testing.T) {
@@ -39,7 +39,7 @@ func TestAMemberCacheThatTheHubForbidsIsTriedAgainAndOneThatIsInvalidIsNot(t *te
 		t.Run(c.name, func(t *testing.T) {
 			cc := sessions("eu")
 			mc := asWanted(cc, "eu")
-			p := &plan{verdict: verdict.Input{Members: []verdict.Member{{Name: "eu", Placed: true}}}}
+			p := &plan{verdict: status.Input{Members: []status.Member{{Name: "eu", Placed: true}}}}
 			err := (&Reconciler{}).report(&mc, p, c.err)
 			if (err != nil) != c.again {
 				t.Errorf("error %v; tried again: want %t", err, c.again)

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 )
 
 // lostAfter is how many probes in a row a member may miss.
@@ -360,7 +360,7 @@ func describe(err error) reachability {
 	case errors.Is(err, errCredential):
 		return reachability{reason: v1alpha1.ReasonCredentialsInvalid, message: err.Error()}
 	}
-	f := outcome.Of(err, "reach", "the member")
+	f := failure.Of(err, "reach", "the member")
 	r := reachability{reason: v1alpha1.ReasonProbeFailed, message: f.Message}
 	switch {
 	case f.Reason == v1alpha1.ReasonUnauthorized:

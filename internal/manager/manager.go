@@ -29,9 +29,9 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	hubcontroller "github.com/reconcile-lab/reconcile-lab/hub/controller"
 	"github.com/reconcile-lab/reconcile-lab/hub/inventory"
-	"github.com/reconcile-lab/reconcile-lab/hub/leftovers"
+	"github.com/reconcile-lab/reconcile-lab/hub/orphans"
+	"github.com/reconcile-lab/reconcile-lab/internal/events"
 	spokecontroller "github.com/reconcile-lab/reconcile-lab/spoke/controller"
-	"github.com/reconcile-lab/reconcile-lab/spoke/events"
 )
 
 // Options of the hub manager.
@@ -121,7 +121,7 @@ func New(hubConfig *rest.Config, o Options) (mcmanager.Manager, error) {
 	if err := mgr.Add(spoke); err != nil {
 		return nil, fmt.Errorf("set up the spoke controller: %w", err)
 	}
-	if err := mgr.Add(leftovers.New(leftovers.Options{Hub: local, InventoryNamespace: o.Inventory, Clock: o.Clock,
+	if err := mgr.Add(orphans.New(orphans.Options{Hub: local, InventoryNamespace: o.Inventory, Clock: o.Clock,
 		Kinds: spokecontroller.ChildKinds()})); err != nil {
 		return nil, fmt.Errorf("set up the look for leftovers: %w", err)
 	}

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 )
 
 var replicas = fieldpath.MakePathOrDie("spec", "replicas")
@@ -38,7 +38,7 @@ func (a *Applier) keptAltered(step *Step, applied metav1.Object, report *Report)
 	report.keep(step, applied)
 	a.Recent.Tried(step.Key(), a.Namespace)
 	report.Open = append(report.Open, Open{Key: step.Key(), Fields: drift.NewFields(replicas), Intent: step.Intent, Found: applied, Refused: true})
-	return true, report.fail(&outcome.Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonRejectedByPolicy,
+	return true, report.fail(&failure.Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonRejectedByPolicy,
 		Message: fmt.Sprintf("%s: spec.replicas is %d after %d was applied: an admission webhook or policy of the member changes it", step.Key(), is, wanted),
 		Hint:    "exempt the namespace from it in the member, or ask for what it allows"})
 }

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 )
 
 // Applier carries plans out in one member.
@@ -80,14 +80,14 @@ type Report struct {
 	// repaired: nothing is known of how they are now.
 	Unseen []Key
 	// Failures of single children, in order.
-	Failures []*outcome.Failure
+	Failures []*failure.Failure
 	// Held are the children that were applied but for fields that cannot change.
-	Held []*outcome.Failure
+	Held []*failure.Failure
 }
 
 // Worst is the failure that a status shows: the first that needs a person, else the first.
-func (r *Report) Worst() *outcome.Failure {
-	var first *outcome.Failure
+func (r *Report) Worst() *failure.Failure {
+	var first *failure.Failure
 	for _, f := range slices.Concat(r.Failures, r.Held) {
 		if f.Class != v1alpha1.ClassTransient {
 			return f
@@ -106,9 +106,9 @@ func (a *Applier) Apply(ctx context.Context, plan Plan) Report {
 	var report Report
 	// Two caches that want the same child come one after the other: a new one that comes
 	// later is told, and gets none.
-	release, failure := a.Recent.claim(ctx, a.Namespace, plan.Steps)
-	if failure != nil {
-		report.fail(failure)
+	release, failed := a.Recent.claim(ctx, a.Namespace, plan.Steps)
+	if failed != nil {
+		report.fail(failed)
 		report.notSeen(plan.Steps)
 		report.keepInventory(a.Owner.Inventory)
 		return report
@@ -220,8 +220,8 @@ func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bo
 	change.Reclaimed = step.Verb == Repair && step.reclaims()
 	if err != nil {
 		if change.Drifted() {
-			if failure := foreign(err, step); failure.Refusal() {
-				return a.refused(step, failure, report)
+			if failed := foreign(err, step); failed.Refusal() {
+				return a.refused(step, failed, report)
 			}
 			a.Recent.Try(key, a.Namespace, change, a.Since)
 		}
@@ -286,7 +286,7 @@ func (a *Applier) write(ctx context.Context, step *Step, extra ...client.PatchOp
 	// Created, not applied: that would need the right to patch every namespace.
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}
 	if err := a.Client.Create(ctx, namespace, client.FieldOwner(v1alpha1.FieldManager)); err != nil && !apierrors.IsAlreadyExists(err) {
-		return nil, outcome.Of(err, "create", "Namespace/"+a.Namespace)
+		return nil, failure.Of(err, "create", "Namespace/"+a.Namespace)
 	}
 	return a.send(ctx, step, extra)
 }
@@ -343,13 +343,13 @@ func (a *Applier) sendOnce(ctx context.Context, step *Step, extra []client.Patch
 }
 
 func namespaceMissing(err error) bool {
-	f := outcome.Of(err, "", "")
+	f := failure.Of(err, "", "")
 	return f.Reason == v1alpha1.ReasonNamespaceMissing
 }
 
 // foreign names the object in a conflict that a first apply met.
-func foreign(err error, step *Step) *outcome.Failure {
-	f := outcome.Of(err, "apply", step.Key().String())
+func foreign(err error, step *Step) *failure.Failure {
+	f := failure.Of(err, "apply", step.Key().String())
 	if apierrors.IsConflict(err) && f.Class == v1alpha1.ClassTransient && step.Verb == Create {
 		// Perhaps by us: an answer may have been lost.
 		f.Message = fmt.Sprintf("%s came into being in the member at the same moment; it is looked at again", step.Key())
@@ -366,7 +366,7 @@ func (a *Applier) prune(ctx context.Context, target Target, report *Report) (sto
 	}
 	if err := a.remove(ctx, target); err != nil {
 		report.Inventory = append(report.Inventory, target.entry())
-		return report.fail(outcome.Of(err, "prune", target.Key.String()))
+		return report.fail(failure.Of(err, "prune", target.Key.String()))
 	}
 	report.Changes = append(report.Changes, Change{Key: target.Key, Verb: Prune, DoneAt: a.Now()})
 	return false
@@ -383,14 +383,14 @@ func (r *Report) keep(step *Step, object metav1.Object) {
 }
 
 // fail notes a failure and says whether going on makes sense.
-func (r *Report) fail(f *outcome.Failure) (stop bool) {
+func (r *Report) fail(f *failure.Failure) (stop bool) {
 	r.Failures = append(r.Failures, f)
 	return stops(f)
 }
 
 // stops says that no further child is worth a request: the member does not answer,
 // or asked not to be asked for a while.
-func stops(f *outcome.Failure) bool {
+func stops(f *failure.Failure) bool {
 	return f.Class == v1alpha1.ClassUnreachable || f.Class == v1alpha1.ClassTransient && f.RetryAfter > 0
 }
 

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -234,11 +234,11 @@ func TestTheHintOfARefusedRepairSendsToTheMemberOnlyWhereSomethingIsThere(t *tes
 		"it was deleted": {Step{Desired: all[1], Verb: Create, Deleted: true}, "change the spec"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			failure := &outcome.Failure{Class: v1alpha1.ClassInvalid, Reason: v1alpha1.ReasonRejected, Hint: "change the spec"}
+			failed := &failure.Failure{Class: v1alpha1.ClassInvalid, Reason: v1alpha1.ReasonRejected, Hint: "change the spec"}
 			var report Report
-			applierTo(&member{}, owner).refused(&c.step, failure, &report)
-			if !strings.HasPrefix(failure.Hint, c.hint) || len(report.Open) != 1 || !report.Open[0].Refused {
-				t.Errorf("hint %q, open %+v", failure.Hint, report.Open)
+			applierTo(&member{}, owner).refused(&c.step, failed, &report)
+			if !strings.HasPrefix(failed.Hint, c.hint) || len(report.Open) != 1 || !report.Open[0].Refused {
+				t.Errorf("hint %q, open %+v", failed.Hint, report.Open)
 			}
 		})
 	}

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -143,7 +143,7 @@ func withoutVolume(arguments any) any {
 const mostFields = 8
 
 // immutable says which fields are stuck, and the way out; nil if none is.
-func immutable(key Key, namespace string, stuck []Stuck) *outcome.Failure {
+func immutable(key Key, namespace string, stuck []Stuck) *failure.Failure {
 	if len(stuck) == 0 {
 		return nil
 	}
@@ -160,7 +160,7 @@ func immutable(key Key, namespace string, stuck []Stuck) *outcome.Failure {
 			barred = s.Path + ": " + s.Barred
 		}
 	}
-	f := &outcome.Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonImmutableField,
+	f := &failure.Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonImmutableField,
 		Message: fmt.Sprintf("%s: %s in place; everything else is applied", key, strings.Join(fields, "; "))}
 	object := strings.ToLower(key.String())
 	switch {
@@ -180,10 +180,10 @@ func (o Owner) mayRecreate(stuck []Stuck) bool {
 		!slices.ContainsFunc(stuck, func(s Stuck) bool { return s.Barred != "" })
 }
 
-func recreating(key Key) *outcome.Failure {
+func recreating(key Key) *failure.Failure {
 	how := "is deleted and created anew"
 	if key.Kind == render.StatefulSetKind {
 		how = "is recreated around its running pods"
 	}
-	return &outcome.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonRecreating, Message: fmt.Sprintf("%s %s", key, how)}
+	return &failure.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonRecreating, Message: fmt.Sprintf("%s %s", key, how)}
 }

@@ -16,8 +16,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -201,7 +201,7 @@ func TestWhatIsAppliedFitsTheClaimsThatThereAre(t *testing.T) {
 	}
 }
 
-func reasonOf(f *outcome.Failure) string {
+func reasonOf(f *failure.Failure) string {
 	if f == nil {
 		return ""
 	}
@@ -259,7 +259,7 @@ func TestWhatBecomesOfAStuckFieldIsTheUsersChoice(t *testing.T) {
 				t.Errorf("problem: %q, want %q", got, c.problem)
 			}
 			said := ""
-			for _, f := range []*outcome.Failure{step.Held, step.Problem} {
+			for _, f := range []*failure.Failure{step.Held, step.Problem} {
 				if f != nil {
 					said += f.Error()
 				}

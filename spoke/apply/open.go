@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 )
 
 // Open is what differs and stays so.
@@ -41,15 +41,15 @@ func (a *Applier) leave(step *Step, report *Report) {
 }
 
 // refused notes a repair that the member does not take: what drifted is still so.
-func (a *Applier) refused(step *Step, failure *outcome.Failure, report *Report) (stop bool) {
+func (a *Applier) refused(step *Step, failed *failure.Failure, report *Report) (stop bool) {
 	a.leave(step, report)
 	report.Open[len(report.Open)-1].Refused = true
 	// Nothing that was tried before went through.
 	a.Recent.Tried(step.Key(), a.Namespace)
-	if failure.Reason == v1alpha1.ReasonRejected && step.Live != nil {
-		failure.Hint = "undo in the member what was changed there, which the status names, or delete " + step.Key().String() + ": it is created anew"
+	if failed.Reason == v1alpha1.ReasonRejected && step.Live != nil {
+		failed.Hint = "undo in the member what was changed there, which the status names, or delete " + step.Key().String() + ": it is created anew"
 	}
-	return report.fail(failure)
+	return report.fail(failed)
 }
 
 // reclaims says that what drifted has the right values, and only somebody else holds it.

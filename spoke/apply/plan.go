@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -92,10 +92,10 @@ type Step struct {
 	// Deleted: the inventory holds the child, the member does not.
 	Deleted bool
 	// Problem says why the child is refused or waited for.
-	Problem *outcome.Failure
+	Problem *failure.Failure
 	// Held names the fields that cannot change in place; the intent then has the live
 	// values there, so that the rest is applied all the same.
-	Held *outcome.Failure
+	Held *failure.Failure
 	// Recreating: the inventory says that this child is being recreated.
 	Recreating bool
 
@@ -222,7 +222,7 @@ func decide(d Desired, live metav1.Object, owner Owner, memory Memory) Step {
 	case live.GetDeletionTimestamp() != nil && noted.Recreating:
 		step.Verb, step.Problem = Wait, recreating(d.Key())
 	case live.GetDeletionTimestamp() != nil:
-		step.Verb, step.Problem = Wait, &outcome.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonChildrenTerminating,
+		step.Verb, step.Problem = Wait, &failure.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonChildrenTerminating,
 			Message: fmt.Sprintf("%s is being deleted in the member; it is created anew once it is gone", d.Key())}
 	case owner.mayRecreate(stuck):
 		step.Desired, step.Verb, step.Problem = d, Recreate, recreating(d.Key())
@@ -241,7 +241,7 @@ func (s *Step) diff(owner Owner, memory Memory) {
 		s.Foreign = s.Foreign.Difference(settled)
 	}
 	if err := s.yield(&owner); err != nil {
-		s.Verb, s.Problem = Wait, outcome.Of(err, "read", s.Key().String())
+		s.Verb, s.Problem = Wait, failure.Of(err, "read", s.Key().String())
 		return
 	}
 	s.Finding = drift.Diff(s.Wanted, s.Hash, s.Live, memory.Known(uid, s.Hash))

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 )
 
 // Recent remembers what was just written to one member until the cache has it,
@@ -33,7 +33,7 @@ type Recent struct {
 type unfit struct {
 	lesson
 	version string
-	why     *outcome.Failure
+	why     *failure.Failure
 }
 
 type place struct {
@@ -50,7 +50,7 @@ func NewRecent() *Recent {
 
 // claim waits until nobody else works on one of these children, and keeps others from
 // it until it is released. It does not wait longer than ctx.
-func (r *Recent) claim(ctx context.Context, namespace string, steps []Step) (release func(), late *outcome.Failure) {
+func (r *Recent) claim(ctx context.Context, namespace string, steps []Step) (release func(), late *failure.Failure) {
 	for {
 		mine, busy := r.tryClaim(namespace, steps)
 		if busy == nil {
@@ -59,7 +59,7 @@ func (r *Recent) claim(ctx context.Context, namespace string, steps []Step) (rel
 		select {
 		case <-busy:
 		case <-ctx.Done():
-			return nil, &outcome.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonMemberError,
+			return nil, &failure.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonMemberError,
 				Message: "another CacheCluster that has a child of the same name is being worked on"}
 		}
 	}
@@ -191,13 +191,13 @@ func (r *Recent) Known(uid, hash string) *drift.Fields {
 
 // refuse notes why an object cannot be taken over, and refused tells it again while
 // neither the object nor the intent has changed.
-func (r *Recent) refuse(key Key, live metav1.Object, hash string, why *outcome.Failure) {
+func (r *Recent) refuse(key Key, live metav1.Object, hash string, why *failure.Failure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unfit[place{key, live.GetNamespace()}] = unfit{lesson{string(live.GetUID()), hash}, live.GetResourceVersion(), why}
 }
 
-func (r *Recent) refused(key Key, live metav1.Object, hash string) *outcome.Failure {
+func (r *Recent) refused(key Key, live metav1.Object, hash string) *failure.Failure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := place{key, live.GetNamespace()}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -33,13 +33,13 @@ func (a *Applier) recreate(ctx context.Context, step *Step, report *Report) (sto
 	}
 	if err := a.checkSuccessor(ctx, step); err != nil {
 		report.Inventory = append(report.Inventory, noted)
-		return report.fail(outcome.Of(err, "recreate", key.String()))
+		return report.fail(failure.Of(err, "recreate", key.String()))
 	}
 	gone, err := a.gone(ctx, Target{Key: key, UID: step.Live.GetUID(), Propagation: propagation(key)})
 	if err != nil || !gone {
 		report.Inventory = append(report.Inventory, noted)
 		if err != nil {
-			return report.fail(outcome.Of(err, "recreate", key.String()))
+			return report.fail(failure.Of(err, "recreate", key.String()))
 		}
 		return report.fail(step.Problem)
 	}
@@ -70,7 +70,7 @@ func (a *Applier) checkSuccessor(ctx context.Context, step *Step) error {
 	// Applied, as the successor will be: a create passes over fields that the member
 	// does not know.
 	_, err := a.send(ctx, &successor, []client.PatchOption{client.DryRunAll})
-	if f := outcome.Of(err, "recreate", step.Key().String()); f != nil && f.Reason == v1alpha1.ReasonQuotaExceeded {
+	if f := failure.Of(err, "recreate", step.Key().String()); f != nil && f.Reason == v1alpha1.ReasonQuotaExceeded {
 		// The successor takes its predecessor's place in the quota.
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -24,8 +24,8 @@ func (a *Applier) confirm(ctx context.Context, plan *Plan, report *Report) (stop
 		if step.Verb != Create && step.Verb != TakeOver && !step.doubtful() {
 			continue
 		}
-		if failure := a.lookAt(ctx, step); failure != nil {
-			return report.fail(failure)
+		if failed := a.lookAt(ctx, step); failed != nil {
+			return report.fail(failed)
 		}
 	}
 	return false
@@ -39,15 +39,15 @@ func (s *Step) doubtful() bool {
 // lookAt decides anew about a step that creates or takes over, or is kept from being
 // carried out, by what stands there. Where that cannot be found out the step waits; where
 // the member does not answer, the failure is returned.
-func (a *Applier) lookAt(ctx context.Context, step *Step) *outcome.Failure {
+func (a *Applier) lookAt(ctx context.Context, step *Step) *failure.Failure {
 	found, err := a.lookUp(ctx, step.Key())
 	switch {
 	case err != nil:
-		failure := outcome.Of(err, "read", step.Key().String())
-		if stops(failure) {
-			return failure
+		failed := failure.Of(err, "read", step.Key().String())
+		if stops(failed) {
+			return failed
 		}
-		step.Verb, step.Problem = Wait, failure
+		step.Verb, step.Problem = Wait, failed
 	case found == nil && (step.Verb == TakeOver || step.doubtful()):
 		a.Recent.absent(step.Key(), a.Namespace)
 		if *step = decide(step.wish, nil, a.Owner, a.Recent); step.Deleted && a.Owner.Drift.Report {
@@ -95,8 +95,8 @@ func (a *Applier) rehearse(ctx context.Context, plan *Plan, first int, report *R
 		step := &plan.Steps[i]
 		if step.doubtful() {
 			// A cache may show what is gone, such as a child of the predecessor.
-			if failure := a.lookAt(ctx, step); failure != nil {
-				report.fail(failure)
+			if failed := a.lookAt(ctx, step); failed != nil {
+				report.fail(failed)
 				return
 			}
 		}
@@ -107,15 +107,15 @@ func (a *Applier) rehearse(ctx context.Context, plan *Plan, first int, report *R
 	if len(report.Failures) > 0 {
 		return
 	}
-	met := make([]*outcome.Failure, len(plan.Steps))
+	met := make([]*failure.Failure, len(plan.Steps))
 	var all sync.WaitGroup
 	for i := range plan.Steps {
 		all.Go(func() { met[i] = a.try(ctx, &plan.Steps[i], i == first) })
 	}
 	all.Wait()
-	for _, failure := range met {
-		if failure != nil {
-			report.fail(failure)
+	for _, failed := range met {
+		if failed != nil {
+			report.fail(failed)
 		}
 	}
 }
@@ -123,19 +123,19 @@ func (a *Applier) rehearse(ctx context.Context, plan *Plan, first int, report *R
 // try has the member check one child without writing it. What it answers tells
 // whether anything stands there, so that only then, or if it is the first, it is looked
 // up.
-func (a *Applier) try(ctx context.Context, step *Step, first bool) *outcome.Failure {
-	var refused *outcome.Failure
+func (a *Applier) try(ctx context.Context, step *Step, first bool) *failure.Failure {
+	var refused *failure.Failure
 	if step.Verb == Create && !first {
 		answer, err := a.write(ctx, step, client.DryRunAll)
 		if err == nil && (!step.unguarded || answer.GetResourceVersion() == "") {
 			return nil
 		}
-		if refused = outcome.Of(err, "apply", step.Key().String()); refused != nil && !apierrors.IsConflict(err) && !inTheWay(refused) {
+		if refused = failure.Of(err, "apply", step.Key().String()); refused != nil && !apierrors.IsConflict(err) && !inTheWay(refused) {
 			return refused
 		}
 	}
-	if failure := a.lookAt(ctx, step); failure != nil {
-		return failure
+	if failed := a.lookAt(ctx, step); failed != nil {
+		return failed
 	}
 	switch {
 	case step.Problem != nil:
@@ -145,14 +145,14 @@ func (a *Applier) try(ctx context.Context, step *Step, first bool) *outcome.Fail
 		return refused
 	case step.Verb == TakeOver && a.Owner.Policies.Takeover == v1alpha1.TakeoverAlways:
 		_, err := a.write(ctx, step, client.DryRunAll)
-		return outcome.Of(err, "take over", step.Key().String())
+		return failure.Of(err, "take over", step.Key().String())
 	}
 	return nil
 }
 
 // inTheWay says that an object which stands there could be why a first apply was
 // refused: its owner holds a field, or what came of joining it was not valid.
-func inTheWay(f *outcome.Failure) bool {
+func inTheWay(f *failure.Failure) bool {
 	switch f.Reason {
 	case v1alpha1.ReasonObjectOfAnother, v1alpha1.ReasonImmutableField, v1alpha1.ReasonRejected:
 		return true

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -22,7 +22,7 @@ import (
 // Services and budgets stay until the StatefulSets are gone, and with them their
 // pods: clients find a pod for as long as it runs, and a drain that comes meanwhile
 // still spares the others.
-func (a *Applier) Remove(ctx context.Context, targets []Target) (left []Target, failures []*outcome.Failure) {
+func (a *Applier) Remove(ctx context.Context, targets []Target) (left []Target, failures []*failure.Failure) {
 	var first, then []Target
 	for _, target := range targets {
 		if target.Key.Kind == render.StatefulSetKind {
@@ -37,7 +37,7 @@ func (a *Applier) Remove(ctx context.Context, targets []Target) (left []Target, 
 	return a.removeAll(ctx, then)
 }
 
-func (a *Applier) removeAll(ctx context.Context, targets []Target) (left []Target, failures []*outcome.Failure) {
+func (a *Applier) removeAll(ctx context.Context, targets []Target) (left []Target, failures []*failure.Failure) {
 	for i, target := range targets {
 		if target.Deleting {
 			left = append(left, target)
@@ -46,7 +46,7 @@ func (a *Applier) removeAll(ctx context.Context, targets []Target) (left []Targe
 		gone, err := a.gone(ctx, target)
 		switch {
 		case err != nil:
-			f := outcome.Of(err, "delete", target.Key.String())
+			f := failure.Of(err, "delete", target.Key.String())
 			failures = append(failures, f)
 			left = append(left, target)
 			if stops(f) {
@@ -62,10 +62,10 @@ func (a *Applier) removeAll(ctx context.Context, targets []Target) (left []Targe
 // Release leaves every target running, without the marks by which it is known to be
 // ours, so that whoever comes next can take it over. Its pods are not touched. It
 // gives what could not be released, and is called again until nothing is left.
-func (a *Applier) Release(ctx context.Context, targets []Target) (left []Target, failures []*outcome.Failure) {
+func (a *Applier) Release(ctx context.Context, targets []Target) (left []Target, failures []*failure.Failure) {
 	for i, target := range targets {
 		if err := a.release(ctx, target); err != nil {
-			f := outcome.Of(err, "release", target.Key.String())
+			f := failure.Of(err, "release", target.Key.String())
 			failures = append(failures, f)
 			left = append(left, target)
 			if stops(f) {

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -116,18 +116,18 @@ func TestOnlyOurMarksAreTakenOff(t *testing.T) {
 // further request would be one too many, or cost a time-out.
 func TestNoChildIsComeToAfterOneThatSaysThatTheMemberWillNotAnswer(t *testing.T) {
 	for _, met := range []error{apierrors.NewTooManyRequests("slow down", 7), &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}} {
-		for name, end := range map[string]func(a *Applier, live Live) (left []string, failures []*outcome.Failure){
-			"remove": func(a *Applier, live Live) ([]string, []*outcome.Failure) {
+		for name, end := range map[string]func(a *Applier, live Live) (left []string, failures []*failure.Failure){
+			"remove": func(a *Applier, live Live) ([]string, []*failure.Failure) {
 				delete(live, setKey)
 				left, failures := a.Remove(t.Context(), Targets(live, owner))
 				return names(left), failures
 			},
-			"release": func(a *Applier, live Live) ([]string, []*outcome.Failure) {
+			"release": func(a *Applier, live Live) ([]string, []*failure.Failure) {
 				delete(live, setKey)
 				left, failures := a.Release(t.Context(), Targets(live, owner))
 				return names(left), failures
 			},
-			"prune": func(a *Applier, live Live) ([]string, []*outcome.Failure) {
+			"prune": func(a *Applier, live Live) ([]string, []*failure.Failure) {
 				delete(live, setKey)
 				for _, target := range Targets(live, owner) {
 					a.Owner.Inventory = append(a.Owner.Inventory, target.entry())

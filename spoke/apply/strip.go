@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 )
 
 // settledForeign stands for a hash in what a member taught: foreign fields that can't
@@ -22,7 +22,7 @@ func (a *Applier) strip(ctx context.Context, step *Step, report *Report) (stop b
 	stripped, err := a.sendStripped(ctx, step)
 	if err != nil {
 		report.Unseen = append(report.Unseen, key)
-		return report.fail(outcome.Of(err, "remove foreign fields from", key.String()))
+		return report.fail(failure.Of(err, "remove foreign fields from", key.String()))
 	}
 	a.Recent.settle(string(stripped.GetUID()), drift.Settled(step.Foreign, &a.Owner.Drift, step.Wanted, stripped))
 	a.Recent.Put(key, a.Namespace, stripped)

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 )
 
 var ownerMark = fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.AnnotationOwner)
@@ -55,23 +55,23 @@ func (o Owner) knows(live metav1.Object) bool {
 // match finds out, by a dry run, whether taking the object over would change more
 // than its metadata; then it is refused. What it answers is remembered until object
 // or intent change, so that waiting for somebody costs no request.
-func (a *Applier) match(ctx context.Context, step *Step) (away *outcome.Failure) {
+func (a *Applier) match(ctx context.Context, step *Step) (away *failure.Failure) {
 	if known := a.Recent.refused(step.Key(), step.Live, step.Hash); known != nil {
 		step.Verb, step.Problem = Refuse, known
 		return nil
 	}
 	answer, err := a.send(ctx, step, []client.PatchOption{client.DryRunAll})
 	if err != nil {
-		failure := outcome.Of(err, "take over", step.Key().String())
-		if stops(failure) {
-			return failure
+		failed := failure.Of(err, "take over", step.Key().String())
+		if stops(failed) {
+			return failed
 		}
-		step.Verb, step.Problem = Wait, failure
+		step.Verb, step.Problem = Wait, failed
 		return nil
 	}
 	fields, err := changed(step.typer, step.Key(), step.Live, answer)
 	if err != nil {
-		step.Verb, step.Problem = Wait, outcome.Of(err, "compare", step.Key().String())
+		step.Verb, step.Problem = Wait, failure.Of(err, "compare", step.Key().String())
 		return nil
 	}
 	if len(fields) > 0 {
@@ -121,8 +121,8 @@ func paths(stuck []Stuck) []string {
 }
 
 // refusal says whose an object is, and what can be done about it.
-func refusal(key Key, live metav1.Object, owner Owner) *outcome.Failure {
-	f := &outcome.Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonObjectOfAnother}
+func refusal(key Key, live metav1.Object, owner Owner) *failure.Failure {
+	f := &failure.Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonObjectOfAnother}
 	namespace, object := live.GetNamespace(), strings.ToLower(key.String())
 	there := fmt.Sprintf("metadata.name: %q: %s exists in the member already", key.Name, key)
 	mark, marked := live.GetAnnotations()[v1alpha1.AnnotationOwner]
@@ -164,8 +164,8 @@ func whose(live metav1.Object) string {
 	return text
 }
 
-func differs(key Key, live metav1.Object, fields []string) *outcome.Failure {
-	return &outcome.Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonObjectOfAnother,
+func differs(key Key, live metav1.Object, fields []string) *failure.Failure {
+	return &failure.Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonObjectOfAnother,
 		Message: fmt.Sprintf("metadata.name: %q: %s exists in the member already, and takeover IfMatching would change its %s: %s", key.Name, key, strings.Join(fields, ", "), whose(live)),
 		Hint:    "make the CacheCluster's spec like the object, or take it over as it is: spec.takeover: Always"}
 }

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/events"
+	"github.com/reconcile-lab/reconcile-lab/internal/expectations"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/events"
-	"github.com/reconcile-lab/reconcile-lab/spoke/recency"
 )
 
 // Options of a Controller.
@@ -44,7 +44,7 @@ type Controller struct {
 	Options
 	started chan struct{}
 	// writes to the hub, which its cache may not show yet.
-	writes recency.Writes
+	writes expectations.Writes
 
 	mu      sync.Mutex
 	context context.Context

@@ -66,7 +66,7 @@ func TestReportedDriftMakesTheChildrenOtherThanAskedAndThePodsNoLessReady(t *tes
 		t.Errorf("a minute later:\n%s", diff)
 	}
 	// A member that is away has not put anything right.
-	away := summarize(&snapshot{now: noon.Add(time.Minute), cache: mc}, &result{away: true, failure: failure(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)})
+	away := summarize(&snapshot{now: noon.Add(time.Minute), cache: mc}, &result{away: true, failure: failureOf(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)})
 	if diff := cmp.Diff(want, away.OpenDrifts); diff != "" || !meta.IsStatusConditionTrue(away.Conditions, v1alpha1.ConditionDrifted) {
 		t.Errorf("away, the open drifts (-want +got):\n%s, conditions %v", diff, away.Conditions)
 	}
@@ -85,7 +85,7 @@ func TestDriftOfAChildThatWasNotLookedAtStays(t *testing.T) {
 	mc.Status = summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Open: []apply.Open{open,
 		{Key: apply.Key{Kind: render.BudgetKind, Name: "sessions"}, Deleted: true}}}})
 	unseen := summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, try: attempt{count: 1, passing: true},
-		failure: failure(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError), report: apply.Report{Unseen: []apply.Key{open.Key}}})
+		failure: failureOf(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError), report: apply.Report{Unseen: []apply.Key{open.Key}}})
 	if len(unseen.OpenDrifts) != 1 || unseen.OpenDrifts[0].Object != open.Key.String() {
 		t.Errorf("open: %+v, want the one of %s, which was not looked at, without the budget's, which was", unseen.OpenDrifts, open.Key)
 	}

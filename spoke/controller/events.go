@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/spoke/events"
+	"github.com/reconcile-lab/reconcile-lab/internal/events"
 )
 
 // transitions are the events of a status that was saved: trouble that is new, its

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 )
 
 // The fight breaker. A fight is that one manager changes a field once more that was put
@@ -336,11 +336,11 @@ func (b *bout) look(wait time.Duration) {
 
 // failure that the fights are, or nil where there are none. It changes with a repair
 // only.
-func (b *bout) failure() *outcome.Failure {
+func (b *bout) failure() *failure.Failure {
 	if len(b.told) == 0 {
 		return nil
 	}
-	return &outcome.Failure{Class: v1alpha1.ClassConflict, Reason: v1alpha1.ReasonDriftFight,
+	return &failure.Failure{Class: v1alpha1.ClassConflict, Reason: v1alpha1.ReasonDriftFight,
 		Message: strings.Join(b.told, "; ") + "; it is put right more and more slowly",
 		Hint:    "stop the other manager, or let it have the field with a rule in spec.drift.ignore"}
 }

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 )
 
 // No series carries the name of a cache. docs/metrics.md states how many a member
@@ -71,7 +71,7 @@ func countRetry(cluster string, class v1alpha1.ErrorClass) {
 	retriesTotal.WithLabelValues(cluster, string(class)).Inc()
 }
 
-func countReconcile(cluster string, f *outcome.Failure) {
+func countReconcile(cluster string, f *failure.Failure) {
 	class := "OK"
 	if f != nil {
 		class = string(f.Class)

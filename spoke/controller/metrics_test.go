@@ -45,7 +45,7 @@ func measured(name string, clock *clocktesting.FakePassiveClock) *member {
 	beginWork(m)
 	m.waiting.begin(tried, clock.Now())
 	countReconcile(name, nil)
-	countReconcile(name, failure(v1alpha1.ClassBlocked, "Forbidden"))
+	countReconcile(name, failureOf(v1alpha1.ClassBlocked, "Forbidden"))
 	countRetry(name, v1alpha1.ClassBlocked)
 	observeRepairs(name, []apply.Change{{Key: apply.Key{Kind: render.ServiceKind}, Verb: apply.Repair, Took: time.Second}, {Verb: apply.Update}})
 	one := v1alpha1.DriftFinding{Object: "StatefulSet/sessions", Fields: []string{"spec.replicas"}, Manager: "hpa"}

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 )
 
 // Why a StatefulSet's pods are not made stands in its events only. They are listed
@@ -101,7 +101,7 @@ func (m *member) whyLacking(ctx context.Context, s *snapshot, set *appsv1.Statef
 	if err == nil {
 		return observe.Refused(set, events.Items), true
 	}
-	if outcome.Of(err, "list", "events").Reason == v1alpha1.ReasonForbidden {
+	if failure.Of(err, "list", "events").Reason == v1alpha1.ReasonForbidden {
 		return v1alpha1.Outcome{Hint: fmt.Sprintf("pods are missing, and the hub's account in the member lacks the right to list events, which say why: "+
 			"reconcile-lab join %s --kubeconfig FILE sets it", m.name)}, true
 	}

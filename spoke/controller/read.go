@@ -18,9 +18,9 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -34,7 +34,7 @@ type snapshot struct {
 	inventory []v1alpha1.InventoryEntry
 	// engaged is nil while the member does not answer; away then says why.
 	engaged *engagement
-	away    *outcome.Failure
+	away    *failure.Failure
 	awayAt  *metav1.Time
 	live    apply.Live
 	pods    []corev1.Pod
@@ -78,13 +78,13 @@ func (m *member) readAway(ctx context.Context, s *snapshot) error {
 		return err
 	}
 	if err != nil {
-		s.away = &outcome.Failure{Class: v1alpha1.ClassUnreachable, Reason: v1alpha1.ReasonUnknownMember,
+		s.away = &failure.Failure{Class: v1alpha1.ClassUnreachable, Reason: v1alpha1.ReasonUnknownMember,
 			Message: fmt.Sprintf("spec.cluster: %q: the hub has no ClusterProfile of this name", m.name),
 			Hint:    "join the member (again): reconcile-lab join " + m.name + " --kubeconfig FILE"}
 		return nil
 	}
 	if c := meta.FindStatusCondition(profile.Status.Conditions, v1alpha1.ConditionReachable); c != nil && c.Status == metav1.ConditionFalse {
-		s.away = &outcome.Failure{Class: v1alpha1.ClassUnreachable, Reason: v1alpha1.ReasonMemberUnreachable, Message: c.Message, Hint: m.remedy(c.Reason)}
+		s.away = &failure.Failure{Class: v1alpha1.ClassUnreachable, Reason: v1alpha1.ReasonMemberUnreachable, Message: c.Message, Hint: m.remedy(c.Reason)}
 		if c.Reason == v1alpha1.ReasonCredentialsInvalid {
 			s.away.Reason = v1alpha1.ReasonUnauthorized
 		}

@@ -15,10 +15,10 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -35,7 +35,7 @@ type result struct {
 	// bout is about those who keep changing children back.
 	bout bout
 	// failure that the status shows, or nil.
-	failure *outcome.Failure
+	failure *failure.Failure
 	// try is how often it was met, and when the next one is due.
 	try attempt
 	// left are children that are still to be removed.
@@ -137,7 +137,7 @@ func (m *member) converge(ctx context.Context, s *snapshot) result {
 func (m *member) hold(ctx context.Context, s *snapshot, applier *apply.Applier) result {
 	desired, problems, err := m.memo.desire(m.Typer, s.cache, s.now)
 	if err != nil {
-		return result{failure: outcome.Of(err, "render", s.cache.Name), report: apply.Report{Inventory: s.inventory}}
+		return result{failure: failure.Of(err, "render", s.cache.Name), report: apply.Report{Inventory: s.inventory}}
 	}
 	if len(problems) > 0 {
 		r := result{failure: invalid(problems), report: apply.Report{Inventory: s.inventory}}
@@ -194,7 +194,7 @@ func (m *member) remove(ctx context.Context, s *snapshot, applier *apply.Applier
 	}
 	live, err := m.children(ctx, s.engaged.cluster.GetAPIReader(), s.cache, carried(s.cache)...)
 	if err != nil {
-		r.failure = outcome.Of(err, "list", "the children")
+		r.failure = failure.Of(err, "list", "the children")
 		return r
 	}
 	end := applier.Remove
@@ -241,7 +241,7 @@ func (m *member) observe(ctx context.Context, s *snapshot) (seen *observe.Observ
 	return &is, look
 }
 
-func invalid(problems []render.Problem) *outcome.Failure {
+func invalid(problems []render.Problem) *failure.Failure {
 	message := ""
 	for i, p := range problems {
 		if i > 0 {
@@ -249,7 +249,7 @@ func invalid(problems []render.Problem) *outcome.Failure {
 		}
 		message += "spec." + p.String()
 	}
-	return &outcome.Failure{Class: v1alpha1.ClassInvalid, Reason: v1alpha1.ReasonInvalidSpec, Message: message,
+	return &failure.Failure{Class: v1alpha1.ClassInvalid, Reason: v1alpha1.ReasonInvalidSpec, Message: message,
 		Hint: "correct the field in the CacheCluster; nothing was changed in the member"}
 }
 
@@ -279,7 +279,7 @@ func (m *member) next(key types.NamespacedName, s *snapshot, r *result) ctrl.Res
 		// Its return is what is waited for.
 		shown = nil
 	case shown == nil && len(r.left) > 0:
-		shown = &outcome.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonChildrenTerminating}
+		shown = &failure.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonChildrenTerminating}
 	}
 	saved := savedOutcome{Outcome: s.cache.Status.Outcome, generation: s.cache.Status.ObservedGeneration}
 	wait, try := m.retries.next(key, s.cache.Generation, shown, r.report.Failures, saved, m.Clock.Now())

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 )
 
 // pace is how a kind of failure is tried again: first after first, then after
@@ -138,14 +138,14 @@ func (r *retries) admit(key types.NamespacedName, generation int64, now time.Tim
 // they are: a member whose pods change while it is blocked neither waits longer for
 // that nor costs a write. So does one that comes when the waits grow no more: what
 // stays blocked for days is told of once.
-func (r *retries) next(key types.NamespacedName, generation int64, shown *outcome.Failure, all []*outcome.Failure, saved savedOutcome, now time.Time) (time.Duration, attempt) {
+func (r *retries) next(key types.NamespacedName, generation int64, shown *failure.Failure, all []*failure.Failure, saved savedOutcome, now time.Time) (time.Duration, attempt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if shown == nil {
 		delete(r.failed, key)
 		return 0, attempt{}
 	}
-	plan := planOf(append([]*outcome.Failure{shown}, all...))
+	plan := planOf(append([]*failure.Failure{shown}, all...))
 	if !plan.again {
 		delete(r.failed, key)
 		return 0, attempt{}
@@ -212,7 +212,7 @@ type savedOutcome struct {
 	generation int64
 }
 
-func (s *savedOutcome) tells(generation int64, f *outcome.Failure) bool {
+func (s *savedOutcome) tells(generation int64, f *failure.Failure) bool {
 	// A member that does not answer keeps the generation that was seen last.
 	return (s.generation == generation || f.Class == v1alpha1.ClassUnreachable) && s.Class == f.Class && s.Reason == f.Reason && s.Attempt > 0
 }
@@ -239,11 +239,11 @@ func (p retryPlan) steady(attempt int32) bool {
 }
 
 // waitsForSpec: nothing but another spec, or an event of a child, makes it pass.
-func waitsForSpec(f *outcome.Failure) bool {
+func waitsForSpec(f *failure.Failure) bool {
 	return f.Class == v1alpha1.ClassInvalid || f.Reason == v1alpha1.ReasonImmutableField
 }
 
-func planOf(failures []*outcome.Failure) retryPlan {
+func planOf(failures []*failure.Failure) retryPlan {
 	var plan retryPlan
 	for _, f := range failures {
 		var p pace

@@ -9,7 +9,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 )
 
 // trial drives retries with a fake clock, without jitter.
@@ -31,12 +31,12 @@ func newTrial(t *testing.T) *trial {
 func (r *trial) pass(d time.Duration) { r.clock.SetTime(r.clock.Now().Add(d)) }
 
 // fails says what comes of a try that fails so.
-func (r *trial) fails(f *outcome.Failure, all ...*outcome.Failure) (time.Duration, attempt) {
+func (r *trial) fails(f *failure.Failure, all ...*failure.Failure) (time.Duration, attempt) {
 	return r.next(tried, 1, f, all, r.saved, r.clock.Now())
 }
 
 // waits are those between n tries that fail in the same way, each when it is due.
-func (r *trial) waits(f *outcome.Failure, n int) []time.Duration {
+func (r *trial) waits(f *failure.Failure, n int) []time.Duration {
 	var all []time.Duration
 	for range n {
 		wait, _ := r.fails(f)
@@ -49,8 +49,8 @@ func (r *trial) waits(f *outcome.Failure, n int) []time.Duration {
 	return all
 }
 
-func retryAfter(class v1alpha1.ErrorClass, d time.Duration) *outcome.Failure {
-	f := failure(class, "Reason")
+func retryAfter(class v1alpha1.ErrorClass, d time.Duration) *failure.Failure {
+	f := failureOf(class, "Reason")
 	f.RetryAfter = d
 	return f
 }
@@ -59,14 +59,14 @@ func TestEachKindOfFailureHasItsPace(t *testing.T) {
 	ms, s := time.Millisecond, time.Second
 	for _, c := range []struct {
 		name string
-		f    *outcome.Failure
+		f    *failure.Failure
 		want []time.Duration
 		last time.Duration
 	}{
-		{"what passes", failure(v1alpha1.ClassTransient, "MemberError"), []time.Duration{100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms}, time.Minute},
-		{"a broken request to a member that is there", failure(v1alpha1.ClassUnreachable, "MemberUnreachable"), []time.Duration{100 * ms, 200 * ms}, time.Minute},
-		{"what somebody has to do", failure(v1alpha1.ClassBlocked, "QuotaExceeded"), []time.Duration{5 * s, 10 * s, 20 * s}, 5 * time.Minute},
-		{"somebody else's object", failure(v1alpha1.ClassBlocked, v1alpha1.ReasonObjectOfAnother), []time.Duration{5 * s, 10 * s, 20 * s}, time.Minute},
+		{"what passes", failureOf(v1alpha1.ClassTransient, "MemberError"), []time.Duration{100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms}, time.Minute},
+		{"a broken request to a member that is there", failureOf(v1alpha1.ClassUnreachable, "MemberUnreachable"), []time.Duration{100 * ms, 200 * ms}, time.Minute},
+		{"what somebody has to do", failureOf(v1alpha1.ClassBlocked, "QuotaExceeded"), []time.Duration{5 * s, 10 * s, 20 * s}, 5 * time.Minute},
+		{"somebody else's object", failureOf(v1alpha1.ClassBlocked, v1alpha1.ReasonObjectOfAnother), []time.Duration{5 * s, 10 * s, 20 * s}, time.Minute},
 	} {
 		got := newTrial(t).waits(c.f, 20)
 		for i, want := range c.want {
@@ -82,19 +82,19 @@ func TestEachKindOfFailureHasItsPace(t *testing.T) {
 
 func TestWhatOnlyTheSpecCanMendIsNotTriedAgain(t *testing.T) {
 	r := newTrial(t)
-	if wait, got := r.fails(failure(v1alpha1.ClassInvalid, "InvalidSpec")); wait != 0 || got != (attempt{}) {
+	if wait, got := r.fails(failureOf(v1alpha1.ClassInvalid, "InvalidSpec")); wait != 0 || got != (attempt{}) {
 		t.Errorf("wait %s, attempt %+v", wait, got)
 	}
 }
 
 func TestAChildThatCanBeTriedAgainIsHoweverAnotherIsShown(t *testing.T) {
 	r := newTrial(t)
-	invalid := failure(v1alpha1.ClassInvalid, "Rejected")
-	wait, got := r.fails(invalid, invalid, failure(v1alpha1.ClassTransient, "MemberError"))
+	invalid := failureOf(v1alpha1.ClassInvalid, "Rejected")
+	wait, got := r.fails(invalid, invalid, failureOf(v1alpha1.ClassTransient, "MemberError"))
 	if wait != transientPace.first || got.count != 0 || got.at != nil {
 		t.Errorf("wait %s, told %+v; the Service would never come, or the StatefulSet's status would promise a try", wait, got)
 	}
-	wait, _ = r.fails(failure(v1alpha1.ClassBlocked, "Forbidden"), failure(v1alpha1.ClassTransient, "MemberError"))
+	wait, _ = r.fails(failureOf(v1alpha1.ClassBlocked, "Forbidden"), failureOf(v1alpha1.ClassTransient, "MemberError"))
 	if wait != transientPace.first {
 		t.Errorf("wait %s", wait)
 	}
@@ -103,7 +103,7 @@ func TestAChildThatCanBeTriedAgainIsHoweverAnotherIsShown(t *testing.T) {
 func TestTheTimeThatIsToldIsTheTimeThatIsAskedFor(t *testing.T) {
 	r := newTrial(t)
 	for range 6 {
-		wait, got := r.fails(failure(v1alpha1.ClassBlocked, "Forbidden"))
+		wait, got := r.fails(failureOf(v1alpha1.ClassBlocked, "Forbidden"))
 		due := r.clock.Now().Add(wait)
 		if early := due.Sub(got.at.Time); early > 0 || early <= -time.Second {
 			t.Errorf("told %s, asked for %s", got.at, due)
@@ -133,7 +133,7 @@ func TestWhatTheServerAskedForIsKept(t *testing.T) {
 
 func TestAnEventMeanwhileCostsNeitherCountNorTime(t *testing.T) {
 	r := newTrial(t)
-	blocked := failure(v1alpha1.ClassBlocked, "QuotaExceeded")
+	blocked := failureOf(v1alpha1.ClassBlocked, "QuotaExceeded")
 	r.waits(blocked, 5)
 	wait, before := r.fails(blocked)
 	for range 50 {
@@ -153,7 +153,7 @@ func TestAnEventMeanwhileCostsNeitherCountNorTime(t *testing.T) {
 // What stays blocked for days must not cost the hub a write each few minutes, before
 // or after a restart.
 func TestWhenTheWaitsGrowNoMoreNothingNewIsTold(t *testing.T) {
-	blocked := failure(v1alpha1.ClassBlocked, "QuotaExceeded")
+	blocked := failureOf(v1alpha1.ClassBlocked, "QuotaExceeded")
 	r := newTrial(t)
 	r.waits(blocked, 6)
 	wait, before := r.fails(blocked)
@@ -181,7 +181,7 @@ func TestWhenTheWaitsGrowNoMoreNothingNewIsTold(t *testing.T) {
 
 func TestToLookAtSomebodyElsesObjectIsNoTry(t *testing.T) {
 	r := newTrial(t)
-	foreign := failure(v1alpha1.ClassBlocked, v1alpha1.ReasonObjectOfAnother)
+	foreign := failureOf(v1alpha1.ClassBlocked, v1alpha1.ReasonObjectOfAnother)
 	for range 8 {
 		wait, got := r.fails(foreign)
 		if wait == 0 || got != (attempt{}) {
@@ -193,23 +193,23 @@ func TestToLookAtSomebodyElsesObjectIsNoTry(t *testing.T) {
 
 func TestAnotherReasonOrSpecStartsAnew(t *testing.T) {
 	r := newTrial(t)
-	r.waits(failure(v1alpha1.ClassBlocked, "QuotaExceeded"), 5)
-	if wait, got := r.fails(failure(v1alpha1.ClassBlocked, "Forbidden")); wait != blockedPace.first || got.count != 1 {
+	r.waits(failureOf(v1alpha1.ClassBlocked, "QuotaExceeded"), 5)
+	if wait, got := r.fails(failureOf(v1alpha1.ClassBlocked, "Forbidden")); wait != blockedPace.first || got.count != 1 {
 		t.Errorf("another reason: wait %s, try %d", wait, got.count)
 	}
-	r.waits(failure(v1alpha1.ClassBlocked, "Forbidden"), 5)
-	if wait, got := r.next(tried, 2, failure(v1alpha1.ClassBlocked, "Forbidden"), nil, r.saved, r.clock.Now()); wait != blockedPace.first || got.count != 1 {
+	r.waits(failureOf(v1alpha1.ClassBlocked, "Forbidden"), 5)
+	if wait, got := r.next(tried, 2, failureOf(v1alpha1.ClassBlocked, "Forbidden"), nil, r.saved, r.clock.Now()); wait != blockedPace.first || got.count != 1 {
 		t.Errorf("another spec: wait %s, try %d", wait, got.count)
 	}
 	r.next(tried, 2, nil, nil, r.saved, r.clock.Now())
-	if wait, got := r.next(tried, 2, failure(v1alpha1.ClassBlocked, "Forbidden"), nil, r.saved, r.clock.Now()); wait != blockedPace.first || got.count != 1 {
+	if wait, got := r.next(tried, 2, failureOf(v1alpha1.ClassBlocked, "Forbidden"), nil, r.saved, r.clock.Now()); wait != blockedPace.first || got.count != 1 {
 		t.Errorf("after a success: wait %s, try %d", wait, got.count)
 	}
 }
 
 // A manager that is started anew must not write a status that says the same.
 func TestARestartCountsOnFromWhatWasSaved(t *testing.T) {
-	blocked := failure(v1alpha1.ClassBlocked, "QuotaExceeded")
+	blocked := failureOf(v1alpha1.ClassBlocked, "QuotaExceeded")
 	before := newTrial(t)
 	before.waits(blocked, 5)
 	_, told := before.fails(blocked)
@@ -262,7 +262,7 @@ func TestHundredsOfRetriesOfAMemberAreSpreadOut(t *testing.T) {
 	key := func(i int) types.NamespacedName {
 		return types.NamespacedName{Namespace: "shop", Name: fmt.Sprint("cache-", i)}
 	}
-	blocked := failure(v1alpha1.ClassBlocked, "QuotaExceeded")
+	blocked := failureOf(v1alpha1.ClassBlocked, "QuotaExceeded")
 	for i := range caches {
 		r.next(key(i), 1, blocked, nil, savedOutcome{}, r.clock.Now())
 	}
@@ -299,7 +299,7 @@ func TestHundredsOfRetriesOfAMemberAreSpreadOut(t *testing.T) {
 
 func TestAFailureIsPassingForFourTriesAndFiveSeconds(t *testing.T) {
 	r := newTrial(t)
-	transient := failure(v1alpha1.ClassTransient, "MemberError")
+	transient := failureOf(v1alpha1.ClassTransient, "MemberError")
 	for n := 1; n <= 5; n++ {
 		wait, got := r.fails(transient)
 		if got.passing != (n < patience) {
@@ -313,7 +313,7 @@ func TestAFailureIsPassingForFourTriesAndFiveSeconds(t *testing.T) {
 	if _, got := slow.fails(transient); got.passing {
 		t.Error("a member that takes ten seconds for each try is not shown to fail")
 	}
-	if _, got := newTrial(t).fails(failure(v1alpha1.ClassBlocked, "Forbidden")); got.passing {
+	if _, got := newTrial(t).fails(failureOf(v1alpha1.ClassBlocked, "Forbidden")); got.passing {
 		t.Error("what somebody has to do is not shown at once")
 	}
 }
@@ -335,7 +335,7 @@ func TestRetriesAreJitteredByAFifth(t *testing.T) {
 // trying is the status that comes of a result, over and over.
 func TestATryMoreChangesCountAndTimeOnly(t *testing.T) {
 	mc := wasReady()
-	blocked := result{failure: failure(v1alpha1.ClassBlocked, v1alpha1.ReasonForbidden)}
+	blocked := result{failure: failureOf(v1alpha1.ClassBlocked, v1alpha1.ReasonForbidden)}
 	due := shownTime(noon.Add(5 * time.Second))
 	blocked.try = attempt{count: 1, at: due}
 	mc.Status = summarize(&snapshot{now: noon, cache: mc}, &blocked)

@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -37,8 +37,8 @@ func wasReady() *v1alpha1.MemberCache {
 	}
 }
 
-func failure(class v1alpha1.ErrorClass, reason string) *outcome.Failure {
-	return &outcome.Failure{Class: class, Reason: reason, Message: "message", Hint: "hint"}
+func failureOf(class v1alpha1.ErrorClass, reason string) *failure.Failure {
+	return &failure.Failure{Class: class, Reason: reason, Message: "message", Hint: "hint"}
 }
 
 func TestAStatusSaysWhatTheReconcileFound(t *testing.T) {
@@ -55,19 +55,19 @@ func TestAStatusSaysWhatTheReconcileFound(t *testing.T) {
 		{name: "applied and ready", result: result{observation: readyIs}, state: v1alpha1.MemberReady, reason: v1alpha1.ReasonPodsReady,
 			revision: "new", observed: 3, ready: "True PodsReady", applied: "True Applied"},
 		{name: "blocked", why: "the pods of the old revision may well be ready; what was asked for is not there",
-			result: result{observation: readyIs, failure: failure(v1alpha1.ClassBlocked, v1alpha1.ReasonForbidden)},
+			result: result{observation: readyIs, failure: failureOf(v1alpha1.ClassBlocked, v1alpha1.ReasonForbidden)},
 			state:  v1alpha1.MemberBlocked, reason: v1alpha1.ReasonForbidden, revision: "old", observed: 3, ready: "False Forbidden", applied: "False Forbidden"},
-		{name: "invalid", result: result{failure: failure(v1alpha1.ClassInvalid, v1alpha1.ReasonInvalidSpec)},
+		{name: "invalid", result: result{failure: failureOf(v1alpha1.ClassInvalid, v1alpha1.ReasonInvalidSpec)},
 			state: v1alpha1.MemberBlocked, reason: v1alpha1.ReasonInvalidSpec, revision: "old", observed: 3, ready: "False InvalidSpec", applied: "False InvalidSpec"},
-		{name: "away", why: "nothing was observed, so no generation was", result: result{away: true, failure: failure(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)},
+		{name: "away", why: "nothing was observed, so no generation was", result: result{away: true, failure: failureOf(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)},
 			state: v1alpha1.MemberUnreachable, reason: v1alpha1.ReasonMemberUnreachable, revision: "old", observed: 2, ready: "Unknown MemberUnreachable", applied: "Unknown MemberUnreachable"},
-		{name: "a transient failure", why: "it usually passes before anybody has read it", result: result{failure: failure(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError)},
+		{name: "a transient failure", why: "it usually passes before anybody has read it", result: result{failure: failureOf(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError)},
 			attempts: 1, state: v1alpha1.MemberReady, reason: v1alpha1.ReasonPodsReady, revision: "old", observed: 2},
-		{name: "a transient failure that lasts", result: result{failure: failure(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError)},
+		{name: "a transient failure that lasts", result: result{failure: failureOf(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError)},
 			attempts: patience, state: v1alpha1.MemberProgressing, reason: v1alpha1.ReasonMemberError, revision: "old", observed: 3, ready: "False MemberError", applied: "False MemberError"},
 		{name: "children that go", deleting: true, result: result{left: []apply.Target{{Key: apply.Key{Kind: render.ServiceKind, Name: "sessions"}}}},
 			state: v1alpha1.MemberDeleting, reason: v1alpha1.ReasonChildrenTerminating, revision: "old", observed: 3, ready: "False ChildrenTerminating", applied: "False ChildrenTerminating"},
-		{name: "children that can't be seen to go", deleting: true, result: result{away: true, failure: failure(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)},
+		{name: "children that can't be seen to go", deleting: true, result: result{away: true, failure: failureOf(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)},
 			state: v1alpha1.MemberDeleting, reason: v1alpha1.ReasonMemberUnreachable, revision: "old", observed: 2, ready: "False MemberUnreachable", applied: "Unknown MemberUnreachable"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestAStatusSaysWhatTheReconcileFound(t *testing.T) {
 func TestAFailureThatMayPassLeavesTheCountsAsTheyAre(t *testing.T) {
 	mc := wasReady()
 	failed := &result{observation: &observe.Observation{State: v1alpha1.MemberProgressing},
-		failure: failure(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError), try: attempt{count: 1, passing: true}}
+		failure: failureOf(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError), try: attempt{count: 1, passing: true}}
 	status := summarize(&snapshot{now: noon, cache: mc}, failed)
 	if diff := cmp.Diff(mc.Status, status); diff != "" {
 		t.Errorf("the status changed (-before +after):\n%s", diff)
@@ -131,7 +131,7 @@ func TestAFirstTryThatMayPassIsNotTold(t *testing.T) {
 	mc := wasReady()
 	mc.Status = v1alpha1.MemberCacheStatus{}
 	there := []v1alpha1.InventoryEntry{{Kind: "Service", Name: "sessions", UID: "1"}}
-	failed := &result{failure: failure(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError), try: attempt{count: 1, passing: true}}
+	failed := &result{failure: failureOf(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError), try: attempt{count: 1, passing: true}}
 	if status := summarize(&snapshot{now: noon, cache: mc}, failed); status.State != "" || len(status.Conditions) != 0 || status.ObservedAt != nil {
 		t.Errorf("told: %+v", status)
 	}
@@ -148,7 +148,7 @@ func TestAFirstTryThatMayPassIsNotTold(t *testing.T) {
 // A request that times out while the member still counts as connected has seen
 // nothing.
 func TestAMemberThatDoesNotAnswerIsNotSeen(t *testing.T) {
-	got := summarize(&snapshot{now: noon, cache: wasReady()}, &result{failure: failure(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable), try: attempt{count: patience}})
+	got := summarize(&snapshot{now: noon, cache: wasReady()}, &result{failure: failureOf(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable), try: attempt{count: patience}})
 	if got.State != v1alpha1.MemberUnreachable || !got.ObservedAt.Equal(&earlier) || got.ObservedGeneration != 2 {
 		t.Errorf("%s, observed at %s, generation %d; want %s, %s, 2", got.State, got.ObservedAt, got.ObservedGeneration, v1alpha1.MemberUnreachable, earlier)
 	}
@@ -166,7 +166,7 @@ func TestTheHubsTroubleIsTriedAgainMoreSlowlyEachTimeAndALagIsNot(t *testing.T) 
 func TestSinceIsWhenTheHubLostTheMember(t *testing.T) {
 	lost := metav1.NewTime(noon.Add(-time.Minute))
 	s := &snapshot{now: noon, cache: wasReady(), awayAt: &lost}
-	got := summarize(s, &result{away: true, failure: failure(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)})
+	got := summarize(s, &result{away: true, failure: failureOf(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)})
 	if !got.Since.Equal(&lost) {
 		t.Errorf("since %s, want %s", got.Since, lost)
 	}

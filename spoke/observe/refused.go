@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/spoke/outcome"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 )
 
 // LacksPods says whether the StatefulSet's controller should be making a pod now:
@@ -60,7 +60,7 @@ func Refused(set *appsv1.StatefulSet, events []corev1.Event) v1alpha1.Outcome {
 	}
 	out := v1alpha1.Outcome{Reason: v1alpha1.ReasonPodsRefused, Message: "the member refuses pods: " + why(set.Name, failed.Message),
 		Hint: fmt.Sprintf("read the events in the member: kubectl describe -n %s statefulset %s", set.Namespace, set.Name)}
-	if refusal, ok := outcome.Admission(failed.Message); ok {
+	if refusal, ok := failure.Admission(failed.Message); ok {
 		out.Hint = refusal.Hint
 	}
 	return out
@@ -90,5 +90,5 @@ var (
 func why(set, message string) string {
 	message = forbidden.ReplaceAllString(attempt.ReplaceAllString(message, ""), "")
 	ordinal := regexp.MustCompile(`\b` + regexp.QuoteMeta(set) + `-\d+\b`)
-	return outcome.Stable(ordinal.ReplaceAllString(message, set+"-N"))
+	return failure.Stable(ordinal.ReplaceAllString(message, set+"-N"))
 }

@@ -1,4 +1,4 @@
-package leftovers
+package orphans
 
 import (
 	"fmt"

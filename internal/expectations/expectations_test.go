@@ -1,4 +1,4 @@
-package recency
+package expectations
 
 import (
 	"testing"

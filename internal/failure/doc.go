@@ -1,4 +1,4 @@
-// Package outcome sorts every error that talking to a member can give into one
+// Package failure sorts every error that talking to a member can give into one
 // of five classes, and says what a user should know: reason, message, hint. It is
 // pure; only Reconcile turns a class into a time to try again.
 //
@@ -6,4 +6,4 @@
 // Unreachable for the member's return; Conflict and Transient are tried again
 // with growing delays. The same failure gives the same bytes: messages hold no
 // times, addresses of sockets or generated names.
-package outcome
+package failure

@@ -1,11 +1,11 @@
-// Package recency tells a controller that its cache does not show its own last
+// Package expectations tells a controller that its cache does not show its own last
 // write yet. A reconcile that works on such an old object computes an old answer
 // and writes it against a newer version, which the API server refuses; skipping
 // it costs nothing, because the event of the write is on the way and asks again.
 //
 // It holds versions only, forgets each once the cache has caught up, and losing
 // it costs at most one refused write.
-package recency
+package expectations
 
 import (
 	"sync"

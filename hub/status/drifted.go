@@ -1,4 +1,4 @@
-package verdict
+package status
 
 import (
 	"k8s.io/apimachinery/pkg/api/meta"

@@ -1,4 +1,4 @@
-// Package leftovers finds children in a member that nobody looks after: a member
+// Package orphans finds children in a member that nobody looks after: a member
 // that was let go while it was away, and returns, still holds what was left behind.
 //
 // It looks when a member is engaged, when a MemberCache of it goes, when a child
@@ -9,4 +9,4 @@
 //
 // Nothing is removed: children of another hub in the same member carry the same
 // label, and nothing on them says whose they are.
-package leftovers
+package orphans

@@ -1,4 +1,4 @@
-package outcome
+package failure
 
 import (
 	"net/http"
