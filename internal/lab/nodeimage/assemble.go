@@ -17,10 +17,11 @@ import (
 
 const entrypoint = `["/usr/local/bin/entrypoint", "/sbin/init"]`
 
-// assemble makes the node image in the daemon: the root file system, what makes it a
-// Kubernetes node, and the pods' images in its containerd.
+// assemble builds the node image in the Docker daemon. The image consists of the root file
+// system, the layer of Kubernetes programs and configuration, and the images of the pods
+// in the image store of containerd.
 func assemble(ctx context.Context, report Report, work, rootfs string, programs map[string]string, images string) error {
-	report("putting the node image together")
+	report("assembling the node image")
 	layer, err := nodeLayer(ctx, programs)
 	if err != nil {
 		return err
@@ -43,23 +44,24 @@ func assemble(ctx context.Context, report Report, work, rootfs string, programs 
 	if _, err := docker.Run(ctx, "load", "--quiet", "--input", file); err != nil {
 		return err
 	}
-	// The base's layers stay, as those of the image.
-	defer docker.Run(context.WithoutCancel(ctx), "image", "rm", base) //nolint:errcheck // a tag too many harms nothing
+	// The node image keeps the layers of the base image.
+	defer docker.Run(context.WithoutCancel(ctx), "image", "rm", base) //nolint:errcheck // an extra tag has no effect
 
-	report("importing the pods' images into the node image")
+	report("importing the pod images into the node image")
 	return preload(ctx, work, base, images)
 }
 
-// preload runs the base image once and commits what its containerd then holds.
+// preload starts a container of the base image, imports the pod images into its containerd
+// and commits the container as the node image.
 func preload(ctx context.Context, work, base, images string) (err error) {
-	in := filepath.Join(work, "in")
-	if err := os.Mkdir(in, 0o755); err != nil {
+	input := filepath.Join(work, "in")
+	if err := os.Mkdir(input, 0o755); err != nil {
 		return err
 	}
-	if err := os.Rename(images, filepath.Join(in, "images.tar")); err != nil {
+	if err := os.Rename(images, filepath.Join(input, "images.tar")); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(in, "preload.sh"), []byte(file("preload.sh")), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(input, "preload.sh"), []byte(recipeFile("preload.sh")), 0o755); err != nil {
 		return err
 	}
 	container := "reconcile-lab-node-build"
@@ -71,7 +73,7 @@ func preload(ctx context.Context, work, base, images string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	_, err = docker.Run(ctx, "run", "--name", container, "--privileged", "--network", "none", "--volume", in+":/in:ro", "--entrypoint", "bash", base, "/in/preload.sh")
+	_, err = docker.Run(ctx, "run", "--name", container, "--privileged", "--network", "none", "--volume", input+":/in:ro", "--entrypoint", "bash", base, "/in/preload.sh")
 	if err != nil {
 		return err
 	}
@@ -79,25 +81,26 @@ func preload(ctx context.Context, work, base, images string) (err error) {
 	return err
 }
 
-// nodeLayer gives what is laid over the root file system.
+// nodeLayer returns the layer above the root file system: Kubernetes programs, units of
+// systemd and configuration files.
 func nodeLayer(ctx context.Context, programs map[string]string) (archive.Layer, error) {
 	pause, err := pauseImage(ctx, programs["kubeadm"])
 	if err != nil {
 		return nil, err
 	}
-	fill := strings.NewReplacer("{{pause}}", pause, "{{provisioner}}", provisionerImage(), "{{busybox}}", busyboxImage)
+	placeholders := strings.NewReplacer("{{pause}}", pause, "{{provisioner}}", provisionerImage(), "{{busybox}}", busyboxImage)
 	const wants = "/etc/systemd/system/multi-user.target.wants/"
 	layer := archive.Layer{
 		"/kind/version":                          archive.Text(binaries.Version("kubernetes")),
 		"/kind/manifests/default-cni.yaml":       archive.Text(""),
-		"/kind/manifests/default-storage.yaml":   archive.Text(fill.Replace(file("default-storage.yaml"))),
-		"/etc/cni/net.d/10-bridge.conflist":      archive.Text(file("cni.conflist")),
-		"/etc/containerd/config.toml":            archive.Text(fill.Replace(file("containerd.toml"))),
+		"/kind/manifests/default-storage.yaml":   archive.Text(placeholders.Replace(recipeFile("default-storage.yaml"))),
+		"/etc/cni/net.d/10-bridge.conflist":      archive.Text(recipeFile("cni.conflist")),
+		"/etc/containerd/config.toml":            archive.Text(placeholders.Replace(recipeFile("containerd.toml"))),
 		"/etc/crictl.yaml":                       archive.Text("runtime-endpoint: unix:///run/containerd/containerd.sock\n"),
 		"/etc/kubernetes/manifests":              {Dir: true},
-		"/etc/systemd/system/containerd.service": archive.Text(file("containerd.service")),
-		"/etc/systemd/system/kubelet.service":    archive.Text(file("kubelet.service")),
-		"/usr/local/bin/entrypoint":              {Content: []byte(file("entrypoint")), Mode: 0o755},
+		"/etc/systemd/system/containerd.service": archive.Text(recipeFile("containerd.service")),
+		"/etc/systemd/system/kubelet.service":    archive.Text(recipeFile("kubelet.service")),
+		"/usr/local/bin/entrypoint":              {Content: []byte(recipeFile("entrypoint")), Mode: 0o755},
 		wants + "containerd.service":             {Link: "/etc/systemd/system/containerd.service"},
 		wants + "kubelet.service":                {Link: "/etc/systemd/system/kubelet.service"},
 	}
@@ -113,6 +116,7 @@ func nodeLayer(ctx context.Context, programs map[string]string) (archive.Layer, 
 	return layer, nil
 }
 
+// pauseImage returns the name of the pause image that kubeadm uses.
 func pauseImage(ctx context.Context, kubeadm string) (string, error) {
 	tags, err := kubeadmImages(ctx, kubeadm)
 	if err != nil {
@@ -123,5 +127,5 @@ func pauseImage(ctx context.Context, kubeadm string) (string, error) {
 			return tag, nil
 		}
 	}
-	return "", fmt.Errorf("kubeadm names no pause image among %s", strings.Join(tags, ", "))
+	return "", fmt.Errorf("no pause image among the images of kubeadm: %s", strings.Join(tags, ", "))
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/binaries"
 )
 
-// suite is the Debian release of the nodes, whatever the host's is.
+// suite is the Debian release of the nodes. It is independent of the host.
 const suite = "bookworm"
 
-// nodePackages are what kubeadm, the kubelet, containerd and kind call, then what the
-// images of pods are made of.
+// nodePackages are the Debian packages of a node. First those that kubeadm, the kubelet,
+// containerd and kind call, then those that the pod images are built from.
 var nodePackages = []string{
 	"systemd", "systemd-sysv", "dbus",
 	"conntrack", "iptables", "nftables", "iproute2", "ethtool",
@@ -26,7 +26,7 @@ var nodePackages = []string{
 	"busybox-static", "memcached",
 }
 
-// nodePrograms of package binaries.
+// nodePrograms are the programs of package binaries that a node contains.
 var nodePrograms = []string{
 	"kubelet", "kubeadm", "kubectl",
 	"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy",
@@ -35,36 +35,41 @@ var nodePrograms = []string{
 	"bridge", "host-local", "loopback", "portmap",
 }
 
-// recipe is all that shapes the image besides packages and binaries. The Go files of
-// the steps are part of it: an image of older steps is another image.
+// recipe contains every input of the image other than packages and binaries. It includes
+// the Go files of the build steps, so that a changed step changes the tag.
 //
 //go:embed files pause/main.go exporter/main.go images.go assemble.go libraries.go inputs.go
 var recipe embed.FS
 
-func file(name string) string {
+// recipeFile returns the content of a file in files/. It returns "" for a missing file; a
+// test reads every name that the code uses.
+func recipeFile(name string) string {
 	content, err := recipe.ReadFile("files/" + name)
 	if err != nil {
-		return "" // the names are constants, and a test reads them all
+		return ""
 	}
 	return string(content)
 }
 
+// repository is the image name of built node images.
 const repository = "reconcile-lab/node"
 
-// Tag of the image that is built, with a hash of its inputs.
+// Tag returns the name and tag of the built image. The tag contains a hash of the inputs.
 func Tag() string {
 	return fmt.Sprintf("%s:%s-%s", repository, binaries.Version("kubernetes"), digest())
 }
 
+// savedImage returns the path of the image in the cache directory.
 func savedImage(dir string) string { return filepath.Join(dir, "node-"+digest()+".tar") }
 
+// digest returns the hash of all inputs of the image.
 func digest() string {
 	hash := sha256.New()
 	_, _ = fmt.Fprintln(hash, rootfsDigest())
 	for _, m := range binaries.Modules() {
 		_, _ = fmt.Fprintln(hash, m.Path, m.Version, m.LDFlags)
 	}
-	// An embedded file system neither fails nor changes its order.
+	// Reading an embedded file system cannot fail, and its order is fixed.
 	_ = fs.WalkDir(recipe, ".", func(path string, entry fs.DirEntry, _ error) error {
 		if !entry.IsDir() {
 			content, _ := recipe.ReadFile(path)
@@ -76,9 +81,10 @@ func digest() string {
 	return hex.EncodeToString(hash.Sum(nil))[:10]
 }
 
+// rootfsDigest returns the hash of the inputs of the root file system.
 func rootfsDigest() string {
 	hash := sha256.New()
 	_, _ = fmt.Fprintln(hash, suite, runtime.GOARCH, nodePackages)
-	_, _ = io.WriteString(hash, file("rootfs.sh"))
+	_, _ = io.WriteString(hash, recipeFile("rootfs.sh"))
 	return hex.EncodeToString(hash.Sum(nil))[:10]
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/nodeimage/archive"
 )
 
-// withLibraries gives the layer of programs of a root file system (paths as they are in
-// it) with all that the dynamic loader needs for them. It reads the programs' headers
-// and runs nothing, so the root file system may be of another architecture.
-func withLibraries(root string, programs ...string) (archive.Layer, error) {
-	layer, err := mergedFolders(root)
+// programLayer returns a layer with programs of a root file system and every library that
+// the dynamic loader needs for them. The paths are relative to the root. It reads ELF
+// headers and runs nothing, so the root file system may be of another architecture.
+func programLayer(root string, programs ...string) (archive.Layer, error) {
+	layer, err := usrMergeLinks(root)
 	if err != nil {
 		return nil, err
 	}
 	pending := slices.Clone(programs)
 	for len(pending) > 0 {
-		name := canonical(pending[0])
+		name := canonicalPath(pending[0])
 		pending = pending[1:]
 		if _, done := layer[name]; done {
 			continue
@@ -35,7 +35,7 @@ func withLibraries(root string, programs ...string) (archive.Layer, error) {
 			return nil, err
 		}
 		layer[name] = archive.Program(source)
-		needed, err := neededBy(root, source)
+		needed, err := dependencies(root, source)
 		if err != nil {
 			return nil, fmt.Errorf("libraries of %s: %w", name, err)
 		}
@@ -44,9 +44,9 @@ func withLibraries(root string, programs ...string) (archive.Layer, error) {
 	return layer, nil
 }
 
-// mergedFolders are the links of a Debian root such as /lib → usr/lib, by which
-// programs name their interpreter.
-func mergedFolders(root string) (archive.Layer, error) {
+// usrMergeLinks returns the symbolic links of a merged-/usr Debian root, such as
+// /lib → usr/lib. Programs name their ELF interpreter through these links.
+func usrMergeLinks(root string) (archive.Layer, error) {
 	layer := archive.Layer{}
 	for _, name := range []string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"} {
 		target, err := os.Readlink(filepath.Join(root, name))
@@ -60,15 +60,16 @@ func mergedFolders(root string) (archive.Layer, error) {
 	return layer, nil
 }
 
-// canonical gives the path below /usr of what is named through a merged folder.
-func canonical(name string) string {
+// canonicalPath returns the path below /usr of a file that is named through a merged-/usr
+// link.
+func canonicalPath(name string) string {
 	if strings.HasPrefix(name, "/bin/") || strings.HasPrefix(name, "/sbin/") || strings.HasPrefix(name, "/lib") {
 		return "/usr" + name
 	}
 	return name
 }
 
-// resolve follows symbolic links within the root.
+// resolve follows symbolic links inside the root and returns the path on this machine.
 func resolve(root, name string) (string, error) {
 	for range 20 {
 		target, err := os.Readlink(filepath.Join(root, name))
@@ -79,13 +80,14 @@ func resolve(root, name string) (string, error) {
 		if !path.IsAbs(target) {
 			target = path.Join(path.Dir(name), target)
 		}
-		name = canonical(target)
+		name = canonicalPath(target)
 	}
 	return "", fmt.Errorf("%s: too many symbolic links", name)
 }
 
-// neededBy gives the interpreter and the libraries that a program or library names.
-func neededBy(root, source string) ([]string, error) {
+// dependencies returns the ELF interpreter and the libraries that a program or a library
+// requires.
+func dependencies(root, source string) ([]string, error) {
 	binary, err := elf.Open(source)
 	if err != nil {
 		return nil, err
@@ -104,20 +106,21 @@ func neededBy(root, source string) ([]string, error) {
 		return nil, err
 	}
 	for _, library := range libraries {
-		found, err := find(root, "usr/lib/*-linux-gnu*/"+library, "usr/lib/"+library)
+		found, err := glob(root, "usr/lib/*-linux-gnu*/"+library, "usr/lib/"+library)
 		if err != nil {
 			return nil, err
 		}
 		if len(found) == 0 {
-			return nil, fmt.Errorf("%s is not in the root file system", library)
+			return nil, fmt.Errorf("%s does not exist in the root file system", library)
 		}
 		needed = append(needed, found[0])
 	}
 	return needed, nil
 }
 
-// find gives the paths in the root that match, pattern by pattern.
-func find(root string, patterns ...string) ([]string, error) {
+// glob returns the paths in the root that match the patterns, relative to the root and in
+// the order of the patterns.
+func glob(root string, patterns ...string) ([]string, error) {
 	var found []string
 	for _, pattern := range patterns {
 		matches, err := filepath.Glob(filepath.Join(root, pattern))
@@ -131,7 +134,7 @@ func find(root string, patterns ...string) ([]string, error) {
 	return found, nil
 }
 
-// merge adds layers to the first one, which it returns.
+// merge copies the entries of the other layers into the first one and returns it.
 func merge(layer archive.Layer, others ...archive.Layer) archive.Layer {
 	for _, other := range others {
 		maps.Copy(layer, other)

@@ -47,14 +47,14 @@ func TestFilesOfTheRecipe(t *testing.T) {
 		"cni.conflist", "containerd.service", "containerd.toml", "default-storage.yaml", "entrypoint",
 		"kubelet.service", "memcached-entrypoint", "preload.sh", "rootfs.sh",
 	} {
-		if file(name) == "" {
+		if recipeFile(name) == "" {
 			t.Errorf("files/%s is missing or empty", name)
 		}
 	}
-	if err := json.Unmarshal([]byte(file("cni.conflist")), &struct{}{}); err != nil {
+	if err := json.Unmarshal([]byte(recipeFile("cni.conflist")), &struct{}{}); err != nil {
 		t.Errorf("cni.conflist: %v", err)
 	}
-	for i, document := range strings.Split(file("default-storage.yaml"), "\n---\n") {
+	for i, document := range strings.Split(recipeFile("default-storage.yaml"), "\n---\n") {
 		filled := strings.NewReplacer("{{provisioner}}", "p", "{{busybox}}", "b").Replace(document)
 		var object struct {
 			Kind string `json:"kind"`
@@ -92,7 +92,7 @@ func TestLinksStayInsideTheRoot(t *testing.T) {
 	link("usr/lib/round", "round")
 	want := filepath.Join(root, "usr/lib/any-linux-gnu/libreal.so.1.2")
 
-	for _, name := range []string{"/usr/lib/any-linux-gnu/lib.so.1", canonical("/lib/loader.so")} {
+	for _, name := range []string{"/usr/lib/any-linux-gnu/lib.so.1", canonicalPath("/lib/loader.so")} {
 		got, err := resolve(root, name)
 		if err != nil || got != want {
 			t.Errorf("%s resolves to %s, %v; want %s", name, got, err, want)
@@ -104,7 +104,7 @@ func TestLinksStayInsideTheRoot(t *testing.T) {
 	if _, err := resolve(root, "/usr/lib/missing"); !os.IsNotExist(err) {
 		t.Errorf("a missing file gave %v", err)
 	}
-	layer, err := mergedFolders(root)
+	layer, err := usrMergeLinks(root)
 	if err != nil {
 		t.Fatal(err)
 	}

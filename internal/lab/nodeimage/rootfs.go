@@ -30,7 +30,7 @@ func ensureRootfs(ctx context.Context, report Report, dir string) (string, error
 	}
 	defer done()
 	script, root := filepath.Join(work, "rootfs.sh"), filepath.Join(work, "root")
-	if err := os.WriteFile(script, []byte(file("rootfs.sh")), 0o700); err != nil {
+	if err := os.WriteFile(script, []byte(recipeFile("rootfs.sh")), 0o700); err != nil {
 		return "", err
 	}
 	report("root file system from Debian packages (about 4 minutes)")

@@ -1,7 +1,8 @@
-// Command memcached_exporter stands in for prom/memcached-exporter in clusters that no
-// registry reaches. It takes the flags that we pass, and serves the published
-// exporter's metrics under the same names as far as `stats` has them, so that
-// dashboards and alerts can be tried. Where images can be pulled the published one runs.
+// Command memcached_exporter replaces prom/memcached-exporter in clusters that cannot
+// reach an image registry. It accepts the flags that the StatefulSet passes. It serves
+// those metrics of the published exporter that the memcached command `stats` reports,
+// under the same names, so that dashboards and alerts work. Where images can be pulled,
+// the published exporter runs instead.
 package main
 
 import (
@@ -17,15 +18,17 @@ import (
 	"time"
 )
 
-// timeout bounds one conversation with the server, in which a healthy one answers
-// within a millisecond.
+// timeout limits one exchange with memcached. A healthy server answers within 1 ms.
 const timeout = time.Second
 
+// metric maps one statistic of memcached to one sample of a metric. kind and help are
+// empty for all but the first sample of a metric.
 type metric struct {
 	name, kind, help, labels, stat string
 }
 
-// metrics in the order of the output; those of one name stand together.
+// metrics is in the order of the output. Samples of the same metric are adjacent, as the
+// exposition format requires.
 var metrics = []metric{
 	{"memcached_uptime_seconds", "counter", "Number of seconds since the server started.", "", "uptime"},
 	{"memcached_current_bytes", "gauge", "Current number of bytes used to store items.", "", "bytes"},
@@ -51,9 +54,9 @@ var metrics = []metric{
 }
 
 func main() {
-	memcached := flag.String("memcached.address", "localhost:11211", "memcached server to watch")
-	listen := flag.String("web.listen-address", ":9150", "address to serve on")
-	path := flag.String("web.telemetry-path", "/metrics", "path of the metrics")
+	memcached := flag.String("memcached.address", "localhost:11211", "address of the memcached server")
+	listen := flag.String("web.listen-address", ":9150", "address to listen on")
+	path := flag.String("web.telemetry-path", "/metrics", "HTTP path of the metrics")
 	flag.Parse()
 
 	mux := http.NewServeMux()
@@ -61,22 +64,23 @@ func main() {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		stats, err := readStats(*memcached)
 		if err != nil {
-			log.Printf("read stats of %s: %v", *memcached, err)
+			log.Printf("read statistics of %s: %v", *memcached, err)
 		}
-		write(w, stats)
+		writeMetrics(w, stats)
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintf(w, "metrics are at %s\n", *path)
+		_, _ = fmt.Fprintf(w, "metrics: %s\n", *path)
 	})
 	server := &http.Server{Addr: *listen, Handler: mux, ReadHeaderTimeout: timeout}
-	log.Printf("serving on %s", *listen)
+	log.Printf("listening on %s", *listen)
 	if err := server.ListenAndServe(); err != nil {
 		log.Print(err)
 		os.Exit(1)
 	}
 }
 
-// readStats asks the server for its general statistics; nil is a server that is down.
+// readStats returns the general statistics of the memcached server. It returns nil and an
+// error if the server does not answer.
 func readStats(address string) (map[string]string, error) {
 	conn, err := net.DialTimeout("tcp", address, timeout)
 	if err != nil {
@@ -105,7 +109,9 @@ func readStats(address string) (map[string]string, error) {
 	return nil, io.ErrUnexpectedEOF
 }
 
-func write(w io.Writer, stats map[string]string) {
+// writeMetrics writes the statistics in the Prometheus text format. Nil statistics are
+// written as memcached_up 0.
+func writeMetrics(w io.Writer, stats map[string]string) {
 	up := 0
 	if stats != nil {
 		up = 1

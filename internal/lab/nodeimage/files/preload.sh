@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs in a container of the base image: imports /in/images.tar into the containerd that
-# the node will start, so that its pods start without loading anything.
+# Runs in a container of the base image. Imports /in/images.tar into the image store of the
+# node's containerd, so that pods start without pulling an image.
 set -euo pipefail
 
 containerd >/tmp/containerd.log 2>&1 &
@@ -14,7 +14,7 @@ for _ in $(seq 100); do
   sleep 0.2
 done
 ctr -n k8s.io images import --local --snapshotter overlayfs /in/images.tar
-# The layers are unpacked: a second, packed copy of each would double the image.
+# The layers are unpacked. Keeping the packed copies would double the size of the image.
 ctr -n k8s.io content prune references
 kill "$daemon"
 wait "$daemon" || true

@@ -1,5 +1,5 @@
-// Command pause holds a pod's namespaces open: it waits to be told to end, and reaps
-// the orphans of a pod that shares its process namespace.
+// Command pause keeps the namespaces of a pod open until it receives SIGINT or SIGTERM.
+// It reaps orphaned processes of a pod that shares its process namespace.
 package main
 
 import (
@@ -9,20 +9,21 @@ import (
 )
 
 func main() {
-	end := make(chan os.Signal, 1)
-	signal.Notify(end, syscall.SIGINT, syscall.SIGTERM)
-	child := make(chan os.Signal, 1)
-	signal.Notify(child, syscall.SIGCHLD)
+	terminate := make(chan os.Signal, 1)
+	signal.Notify(terminate, syscall.SIGINT, syscall.SIGTERM)
+	childExited := make(chan os.Signal, 1)
+	signal.Notify(childExited, syscall.SIGCHLD)
 	for {
 		select {
-		case <-end:
+		case <-terminate:
 			return
-		case <-child:
+		case <-childExited:
 			reap()
 		}
 	}
 }
 
+// reap collects the exit status of every child that has exited.
 func reap() {
 	for {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
