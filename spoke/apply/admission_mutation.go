@@ -31,13 +31,13 @@ func (s *Step) altered(live metav1.Object, policy *drift.Policy) (is, wanted int
 // keptAltered is the failure of a child that was written and is other than it was sent.
 // A new one is left to the next look, so that its cache gets the other children.
 func (a *Applier) keptAltered(step *Step, applied metav1.Object, report *Report) (failed, stop bool) {
-	is, wanted, altered := step.altered(applied, &a.Owner.Drift)
-	if !altered || step.Verb == Create {
+	is, wanted, altered := step.altered(applied, &a.Owner.DriftPolicy)
+	if !altered || step.Action == Create {
 		return false, false
 	}
 	report.keep(step, applied)
-	a.Recent.Tried(step.Key(), a.Namespace)
-	report.Open = append(report.Open, Open{Key: step.Key(), Fields: drift.NewFields(replicas), Intent: step.Intent, Found: applied, Refused: true})
+	a.Writes.Tried(step.Key(), a.Namespace)
+	report.Remaining = append(report.Remaining, RemainingDrift{Key: step.Key(), Fields: drift.NewFields(replicas), Intent: step.Intent, Found: applied, Refused: true})
 	return true, report.fail(&failure.Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonRejectedByPolicy,
 		Message: fmt.Sprintf("%s: spec.replicas is %d after %d was applied: an admission webhook or policy of the member changes it", step.Key(), is, wanted),
 		Hint:    "exempt the namespace from it in the member, or ask for what it allows"})

@@ -18,14 +18,14 @@ func TestReplicasOfOursThatAreOthersThanWasAppliedAreNoMatterOfOwnership(t *test
 		// yielded: an autoscaler's, so that the intent lacks them.
 		yielded bool
 		live    *int32
-		want    Verb
+		want    Action
 	}{
-		{"as applied", drift.Policy{}, false, ptr.To[int32](1), Keep},
-		{"changed by admission", drift.Policy{}, false, ptr.To[int32](3), Repair},
-		{"changed by admission, under Report", drift.Policy{Report: true}, false, ptr.To[int32](3), Leave},
-		{"left to everybody", drift.Policy{Ignore: []drift.Rule{{Kind: statefulSet, Path: "spec.replicas"}}}, false, ptr.To[int32](3), Keep},
-		{"left to another manager", drift.Policy{Ignore: []drift.Rule{{Path: "spec.replicas", Manager: "autoscaler"}}}, false, ptr.To[int32](3), Repair},
-		{"an autoscaler's", drift.Policy{}, true, ptr.To[int32](3), Keep},
+		{"as applied", drift.Policy{}, false, ptr.To[int32](1), None},
+		{"changed by admission", drift.Policy{}, false, ptr.To[int32](3), Correct},
+		{"changed by admission, under Report", drift.Policy{Report: true}, false, ptr.To[int32](3), ReportOnly},
+		{"left to everybody", drift.Policy{Ignore: []drift.Rule{{Kind: statefulSet, Path: "spec.replicas"}}}, false, ptr.To[int32](3), None},
+		{"left to another manager", drift.Policy{Ignore: []drift.Rule{{Path: "spec.replicas", Manager: "autoscaler"}}}, false, ptr.To[int32](3), Correct},
+		{"an autoscaler's", drift.Policy{}, true, ptr.To[int32](3), None},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := all[1]
@@ -36,9 +36,9 @@ func TestReplicasOfOursThatAreOthersThanWasAppliedAreNoMatterOfOwnership(t *test
 				unstructured.RemoveNestedField(d.Intent.Object, "spec", "replicas")
 			}
 			o := owner
-			o.Drift, o.Typer = c.policy, typer
-			if is := decide(d, live, o, NewRecent()); is.Verb != c.want {
-				t.Errorf("%s, want %s", is.Verb, c.want)
+			o.DriftPolicy, o.Typer = c.policy, typer
+			if is := decide(d, live, o, NewWriteCache()); is.Action != c.want {
+				t.Errorf("%s, want %s", is.Action, c.want)
 			}
 		})
 	}

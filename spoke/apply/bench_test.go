@@ -17,9 +17,9 @@ func BenchmarkDecide(b *testing.B) {
 		}
 		live[all[i].Key()] = typed(b, u)
 	}
-	memory := NewRecent()
+	memory := NewWriteCache()
 	for b.Loop() {
-		if plan := Decide(all, live, owner, memory); plan.Steps[1].Verb != Repair {
+		if plan := Decide(all, live, owner, memory); plan.Steps[1].Action != Correct {
 			b.Fatal(plan)
 		}
 	}

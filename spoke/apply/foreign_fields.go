@@ -21,14 +21,14 @@ func (a *Applier) strip(ctx context.Context, step *Step, report *Report) (stop b
 	key := step.Key()
 	stripped, err := a.sendStripped(ctx, step)
 	if err != nil {
-		report.Unseen = append(report.Unseen, key)
+		report.Unobserved = append(report.Unobserved, key)
 		return report.fail(failure.Of(err, "remove foreign fields from", key.String()))
 	}
-	a.Recent.settle(string(stripped.GetUID()), drift.Settled(step.Foreign, &a.Owner.Drift, step.Wanted, stripped))
-	a.Recent.Put(key, a.Namespace, stripped)
+	a.Writes.settle(string(stripped.GetUID()), drift.Settled(step.Foreign, &a.Owner.DriftPolicy, step.Wanted, stripped))
+	a.Writes.Put(key, a.Namespace, stripped)
 	report.keep(step, stripped)
 	now := a.Now()
-	report.Changes = append(report.Changes, Change{Key: key, Verb: Strip, Foreign: step.Foreign, Found: step.Live, DoneAt: now, Took: now.Sub(a.Since)})
+	report.Changes = append(report.Changes, Change{Key: key, Action: RemoveForeign, Foreign: step.Foreign, Found: step.Live, DoneAt: now, Took: now.Sub(a.Since)})
 	return false
 }
 
@@ -53,7 +53,7 @@ func (a *Applier) sendStripped(ctx context.Context, step *Step) (client.Object, 
 }
 
 // settle notes foreign fields that were there again when they had been removed.
-func (r *Recent) settle(uid string, fields *drift.Fields) {
+func (r *WriteCache) settle(uid string, fields *drift.Fields) {
 	if fields.Empty() {
 		return
 	}

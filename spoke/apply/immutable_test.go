@@ -39,7 +39,7 @@ func stored(t *testing.T, change func(*v1alpha1.CacheTemplate)) []Desired {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	all, err := Desire(typer, children)
+	all, err := NewDesired(typer, children)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestWhatBecomesOfAStuckFieldIsTheUsersChoice(t *testing.T) {
 		policies     v1alpha1.Policies
 		noted        bool
 		deleting     bool
-		verb         Verb
+		verb         Action
 		// held or a problem with a reason, which says something.
 		held, problem, says string
 	}{
@@ -237,7 +237,7 @@ func TestWhatBecomesOfAStuckFieldIsTheUsersChoice(t *testing.T) {
 		{"on its way out to be recreated", "its orphans wait for it", nil, bigger, consent, true, true, Wait, "", v1alpha1.ReasonRecreating, ""},
 		{"on its way out, the consent being taken back", "it is gone all the same", nil, bigger, v1alpha1.Policies{}, true, true, Wait, "", v1alpha1.ReasonRecreating, ""},
 		{"deleted by somebody else", "it was not our doing", nil, bigger, v1alpha1.Policies{}, false, true, Wait, "", v1alpha1.ReasonChildrenTerminating, ""},
-		{"put back before anything happened", "", nil, nil, consent, true, false, Keep, "", "", ""},
+		{"put back before anything happened", "", nil, nil, consent, true, false, None, "", "", ""},
 		{"a claim that is new, with consent", "its pods could never be adopted", withoutStorage, nil, consent, false, false, Update, v1alpha1.ReasonImmutableField, "", "kubectl delete -n shop statefulset/sessions"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -248,18 +248,18 @@ func TestWhatBecomesOfAStuckFieldIsTheUsersChoice(t *testing.T) {
 			e := entry(setKey, live)
 			e.Recreating = c.noted
 			o := Owner{Mark: owner.Mark, Inventory: []v1alpha1.InventoryEntry{e}, Policies: c.policies}
-			step := decide(*find(t, stored(t, c.wish), setKey), live, o, NewRecent())
-			if step.Verb != c.verb {
-				t.Errorf("%s: %s, want %s", c.why, step.Verb, c.verb)
+			step := decide(*find(t, stored(t, c.wish), setKey), live, o, NewWriteCache())
+			if step.Action != c.verb {
+				t.Errorf("%s: %s, want %s", c.why, step.Action, c.verb)
 			}
-			if got := reasonOf(step.Held); got != c.held {
+			if got := reasonOf(step.Retained); got != c.held {
 				t.Errorf("held: %q, want %q", got, c.held)
 			}
-			if got := reasonOf(step.Problem); got != c.problem {
+			if got := reasonOf(step.Failure); got != c.problem {
 				t.Errorf("problem: %q, want %q", got, c.problem)
 			}
 			said := ""
-			for _, f := range []*failure.Failure{step.Held, step.Problem} {
+			for _, f := range []*failure.Failure{step.Retained, step.Failure} {
 				if f != nil {
 					said += f.Error()
 				}
@@ -276,9 +276,9 @@ func TestWhatBecomesOfAStuckFieldIsTheUsersChoice(t *testing.T) {
 func TestAChildThatIsGoneToBeRecreatedIsNoDrift(t *testing.T) {
 	d := find(t, stored(t, nil), setKey)
 	e := v1alpha1.InventoryEntry{Group: "apps", Kind: "StatefulSet", Name: "sessions", UID: "old", Recreating: true}
-	step := decide(*d, nil, Owner{Mark: owner.Mark, Inventory: []v1alpha1.InventoryEntry{e}}, NewRecent())
-	if step.Verb != Create || step.Deleted {
-		t.Errorf("%s, deleted by somebody %t", step.Verb, step.Deleted)
+	step := decide(*d, nil, Owner{Mark: owner.Mark, Inventory: []v1alpha1.InventoryEntry{e}}, NewWriteCache())
+	if step.Action != Create || step.Deleted {
+		t.Errorf("%s, deleted by somebody %t", step.Action, step.Deleted)
 	}
 	live := storedBy(t, d)
 	for _, c := range []struct {
@@ -287,7 +287,7 @@ func TestAChildThatIsGoneToBeRecreatedIsNoDrift(t *testing.T) {
 	}{{0, true}, {1, false}} {
 		set(live, c.observed, "status", "observedGeneration")
 		var report Report
-		step := decide(*d, live, Owner{Mark: owner.Mark, Inventory: []v1alpha1.InventoryEntry{e}}, NewRecent())
+		step := decide(*d, live, Owner{Mark: owner.Mark, Inventory: []v1alpha1.InventoryEntry{e}}, NewWriteCache())
 		report.keep(&step, live)
 		if report.Inventory[0].Recreating != c.noted || report.Inventory[0].UID != live.GetUID() {
 			t.Errorf("seen by its controller at generation %d: noted %t", c.observed, report.Inventory[0].Recreating)

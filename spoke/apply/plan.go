@@ -38,7 +38,7 @@ func (d *Desired) Key() Key {
 }
 
 // Desire computes what each child owns once it is applied.
-func Desire(t drift.Typer, children []render.Child) ([]Desired, error) {
+func NewDesired(t drift.Typer, children []render.Child) ([]Desired, error) {
 	desired := make([]Desired, 0, len(children))
 	for _, child := range children {
 		wanted, err := drift.Wanted(t, child.Intent)
@@ -55,47 +55,47 @@ func Desire(t drift.Typer, children []render.Child) ([]Desired, error) {
 // must not be changed.
 type Live map[Key]metav1.Object
 
-// Verb is what is to be done with a child.
-type Verb string
+// Action is what is to be done with a child.
+type Action string
 
 // The verbs of a plan.
 const (
-	Keep   Verb = "keep"
-	Create Verb = "create"
-	Update Verb = "update"
-	Repair Verb = "repair"
-	Wait   Verb = "wait"
-	Refuse Verb = "refuse"
-	// Strip: others added fields to the pod template, which are removed.
-	Strip Verb = "strip"
-	// Leave: it differs, and that is not put right.
-	Leave Verb = "leave"
-	Prune Verb = "prune"
+	None    Action = "keep"
+	Create  Action = "create"
+	Update  Action = "update"
+	Correct Action = "repair"
+	Wait    Action = "wait"
+	Refuse  Action = "refuse"
+	// RemoveForeign: others added fields to the pod template, which are removed.
+	RemoveForeign Action = "strip"
+	// ReportOnly: it differs, and that is not put right.
+	ReportOnly Action = "leave"
+	Prune      Action = "prune"
 	// Recreate deletes a child whose field cannot change in place and creates it
 	// anew. Of a StatefulSet the pods stay.
-	Recreate Verb = "recreate"
+	Recreate Action = "recreate"
 	// TakeOver makes an object ours that was there before.
-	TakeOver Verb = "take over"
+	TakeOver Action = "take over"
 )
 
 // Step is the decision for one child.
 type Step struct {
 	Desired
-	Verb    Verb
-	Finding drift.Finding
+	Action Action
+	Drift  drift.Finding
 	// Foreign are fields that others added to the pod template, unless they may stay.
 	Foreign *drift.Fields
-	// Fought: it is fought over, and left for now.
-	Fought bool
+	// Deferred: it is fought over, and left for now.
+	Deferred bool
 	// Live object that was found, or nil.
 	Live metav1.Object
 	// Deleted: the inventory holds the child, the member does not.
 	Deleted bool
 	// Problem says why the child is refused or waited for.
-	Problem *failure.Failure
-	// Held names the fields that cannot change in place; the intent then has the live
+	Failure *failure.Failure
+	// Retained names the fields that cannot change in place; the intent then has the live
 	// values there, so that the rest is applied all the same.
-	Held *failure.Failure
+	Retained *failure.Failure
 	// Recreating: the inventory says that this child is being recreated.
 	Recreating bool
 
@@ -138,10 +138,10 @@ type Owner struct {
 	Inventory []v1alpha1.InventoryEntry
 	// Drift is what to do about drift, and Typer, which it needs, knows the schema of
 	// the children.
-	Drift drift.Policy
-	Typer drift.Typer
-	// Revised: the wish changed since it was last carried out in full.
-	Revised bool
+	DriftPolicy drift.Policy
+	Typer       drift.Typer
+	// IntentChanged: the wish changed since it was last carried out in full.
+	IntentChanged bool
 	// Policies say what may be done about what stands in the way.
 	Policies v1alpha1.Policies
 }
@@ -216,18 +216,18 @@ func decide(d Desired, live metav1.Object, owner Owner, memory Memory) Step {
 	}
 	switch {
 	case live == nil:
-		step.Verb, step.Deleted = Create, known && !noted.Recreating
+		step.Action, step.Deleted = Create, known && !noted.Recreating
 	case !ownedBy(live, owner):
 		step.meet(owner, stuck)
 	case live.GetDeletionTimestamp() != nil && noted.Recreating:
-		step.Verb, step.Problem = Wait, recreating(d.Key())
+		step.Action, step.Failure = Wait, recreating(d.Key())
 	case live.GetDeletionTimestamp() != nil:
-		step.Verb, step.Problem = Wait, &failure.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonChildrenTerminating,
+		step.Action, step.Failure = Wait, &failure.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonChildrenTerminating,
 			Message: fmt.Sprintf("%s is being deleted in the member; it is created anew once it is gone", d.Key())}
 	case owner.mayRecreate(stuck):
-		step.Desired, step.Verb, step.Problem = d, Recreate, recreating(d.Key())
+		step.Desired, step.Action, step.Failure = d, Recreate, recreating(d.Key())
 	default:
-		step.Held = immutable(d.Key(), live.GetNamespace(), stuck)
+		step.Retained = immutable(d.Key(), live.GetNamespace(), stuck)
 		step.diff(owner, memory)
 	}
 	return step
@@ -236,31 +236,31 @@ func decide(d Desired, live metav1.Object, owner Owner, memory Memory) Step {
 // diff decides about a child that is there and ours.
 func (s *Step) diff(owner Owner, memory Memory) {
 	uid := string(s.Live.GetUID())
-	s.Foreign = owner.Drift.ForeignFields(s.Intent.GetKind(), s.Wanted, s.Live)
+	s.Foreign = owner.DriftPolicy.ForeignFields(s.Intent.GetKind(), s.Wanted, s.Live)
 	if settled := memory.Known(uid, settledForeign); settled != nil && s.Foreign != nil {
 		s.Foreign = s.Foreign.Difference(settled)
 	}
 	if err := s.yield(&owner); err != nil {
-		s.Verb, s.Problem = Wait, failure.Of(err, "read", s.Key().String())
+		s.Action, s.Failure = Wait, failure.Of(err, "read", s.Key().String())
 		return
 	}
-	s.Finding = drift.Diff(s.Wanted, s.Hash, s.Live, memory.Known(uid, s.Hash))
-	if _, _, altered := s.altered(s.Live, &owner.Drift); altered && s.Finding.Clean() {
-		s.Finding.Missing = drift.NewFields(replicas)
+	s.Drift = drift.Diff(s.Wanted, s.Hash, s.Live, memory.Known(uid, s.Hash))
+	if _, _, altered := s.altered(s.Live, &owner.DriftPolicy); altered && s.Drift.Clean() {
+		s.Drift.Missing = drift.NewFields(replicas)
 	}
 	switch {
-	case s.Finding.Clean() && s.stranger() && owner.Drift.Foreign == v1alpha1.ForeignRemove && !owner.Drift.Report:
-		s.Verb = Strip
-	case s.Finding.Clean():
-		s.Verb = Keep
-	case s.Finding.Changed || owner.Drift.Report && owner.Revised && s.Finding.LostMark():
-		s.Verb = Update
-	case owner.Drift.Report && s.reclaims():
-		s.Verb = Keep
-	case owner.Drift.Report:
-		s.Verb = Leave
+	case s.Drift.Clean() && s.stranger() && owner.DriftPolicy.Foreign == v1alpha1.ForeignRemove && !owner.DriftPolicy.Report:
+		s.Action = RemoveForeign
+	case s.Drift.Clean():
+		s.Action = None
+	case s.Drift.Changed || owner.DriftPolicy.Report && owner.IntentChanged && s.Drift.LostMark():
+		s.Action = Update
+	case owner.DriftPolicy.Report && s.reclaims():
+		s.Action = None
+	case owner.DriftPolicy.Report:
+		s.Action = ReportOnly
 	default:
-		s.Verb = Repair
+		s.Action = Correct
 	}
 }
 
@@ -269,7 +269,7 @@ func (s *Step) stranger() bool { return s.Foreign != nil && !s.Foreign.Empty() }
 
 // yield takes out of the intent what others may keep.
 func (s *Step) yield(owner *Owner) error {
-	yielded := owner.Drift.Yield(s.Intent.GetKind(), s.Wanted, s.Live)
+	yielded := owner.DriftPolicy.Yield(s.Intent.GetKind(), s.Wanted, s.Live)
 	if yielded.Empty() {
 		return nil
 	}

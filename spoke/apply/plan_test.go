@@ -37,7 +37,7 @@ func desired(t testing.TB) []Desired {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	all, err := Desire(typer, children)
+	all, err := NewDesired(typer, children)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestEachChildGetsTheVerbThatItsLiveObjectAsksFor(t *testing.T) {
 	for _, c := range []struct {
 		name, why string
 		change    func(live Live, o *Owner)
-		verb      Verb
+		verb      Action
 		deleted   bool
 		reason    string
 		says      string
@@ -131,44 +131,44 @@ func TestEachChildGetsTheVerbThatItsLiveObjectAsksFor(t *testing.T) {
 			o.Inventory = inventoryOf(live)
 			delete(live, setKey)
 		}, Create, true, "", ""},
-		{"as applied", "nothing to do", func(Live, *Owner) {}, Keep, false, "", ""},
+		{"as applied", "nothing to do", func(Live, *Owner) {}, None, false, "", ""},
 		{"a changed wish", "the mark is of an older intent", func(live Live, _ *Owner) { annotate(live[setKey], v1alpha1.AnnotationIntent, "older") }, Update, false, "", ""},
 		{"a lost field", "it drifted", func(live Live, _ *Owner) {
 			live[setKey] = applied(t, &all[1], fieldpath.MakePathOrDie("spec", "replicas"))
-		}, Repair, false, "", ""},
+		}, Correct, false, "", ""},
 		{"a lost field, under Report", "it is told, and left", func(live Live, o *Owner) {
-			o.Drift.Report = true
+			o.DriftPolicy.Report = true
 			live[setKey] = with(applied(t, &all[1], fieldpath.MakePathOrDie("spec", "replicas")), int64(7), "spec", "replicas")
-		}, Leave, false, "", ""},
+		}, ReportOnly, false, "", ""},
 		{"a field that was changed and changed back, under Report", "nothing differs", func(live Live, o *Owner) {
-			o.Drift.Report = true
+			o.DriftPolicy.Report = true
 			live[setKey] = heldBy(t, applied(t, &all[1], fieldpath.MakePathOrDie("spec", "replicas")), "kubectl", fieldpath.MakePathOrDie("spec", "replicas"))
-		}, Keep, false, "", ""},
+		}, None, false, "", ""},
 		{"a field that was changed and changed back", "it is made ours again", func(live Live, o *Owner) {
 			live[setKey] = heldBy(t, applied(t, &all[1], fieldpath.MakePathOrDie("spec", "replicas")), "kubectl", fieldpath.MakePathOrDie("spec", "replicas"))
-		}, Repair, false, "", ""},
+		}, Correct, false, "", ""},
 		{"a changed wish, under Report", "only drift is left", func(live Live, o *Owner) {
-			o.Drift.Report = true
+			o.DriftPolicy.Report = true
 			annotate(live[setKey], v1alpha1.AnnotationIntent, "older")
 		}, Update, false, "", ""},
 		{"a lost mark, under Report", "it is drift like any other", func(live Live, o *Owner) {
-			o.Drift.Report = true
+			o.DriftPolicy.Report = true
 			live[setKey] = applied(t, &all[1], fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.AnnotationIntent))
 			annotate(live[setKey], v1alpha1.AnnotationIntent, "another")
-		}, Leave, false, "", ""},
+		}, ReportOnly, false, "", ""},
 		{"a lost mark and a changed wish, under Report", "the mark can't tell that the wish changed", func(live Live, o *Owner) {
-			o.Drift.Report, o.Revised = true, true
+			o.DriftPolicy.Report, o.IntentChanged = true, true
 			live[setKey] = applied(t, &all[1], fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.AnnotationIntent))
 			annotate(live[setKey], v1alpha1.AnnotationIntent, "older")
 		}, Update, false, "", ""},
 		{"a lost field that another manager may keep", "an ignore rule says so", func(live Live, o *Owner) {
-			o.Typer, o.Drift.Ignore = typer, []drift.Rule{{Path: "spec.replicas"}}
+			o.Typer, o.DriftPolicy.Ignore = typer, []drift.Rule{{Path: "spec.replicas"}}
 			live[setKey] = heldBy(t, applied(t, &all[1], fieldpath.MakePathOrDie("spec", "replicas")), "hpa", fieldpath.MakePathOrDie("spec", "replicas"))
-		}, Keep, false, "", ""},
+		}, None, false, "", ""},
 		{"a lost field that nobody holds", "an ignore rule is about what others hold", func(live Live, o *Owner) {
-			o.Typer, o.Drift.Ignore = typer, []drift.Rule{{Path: "spec.replicas"}}
+			o.Typer, o.DriftPolicy.Ignore = typer, []drift.Rule{{Path: "spec.replicas"}}
 			live[setKey] = applied(t, &all[1], fieldpath.MakePathOrDie("spec", "replicas"))
-		}, Repair, false, "", ""},
+		}, Correct, false, "", ""},
 		{"being deleted", "a new one can only come once it is gone", func(live Live, _ *Owner) {
 			live[setKey].SetDeletionTimestamp(&metav1.Time{Time: time.Unix(0, 0)})
 		}, Wait, false, v1alpha1.ReasonChildrenTerminating, "StatefulSet/sessions is being deleted"},
@@ -193,7 +193,7 @@ func TestEachChildGetsTheVerbThatItsLiveObjectAsksFor(t *testing.T) {
 			o.Inventory = inventoryOf(live)
 			annotate(live[setKey], v1alpha1.AnnotationOwner, "")
 			live[setKey].SetManagedFields(applied(t, &all[1], fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.AnnotationOwner)).GetManagedFields())
-		}, Repair, false, "", ""},
+		}, Correct, false, "", ""},
 		{"a namesake after ours", "the inventory's UID is another", func(live Live, o *Owner) {
 			o.Inventory = inventoryOf(live)
 			annotate(live[setKey], v1alpha1.AnnotationOwner, "")
@@ -203,20 +203,20 @@ func TestEachChildGetsTheVerbThatItsLiveObjectAsksFor(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			live, o := liveOf(t, all), owner
 			c.change(live, &o)
-			plan := Decide(all, live, o, NewRecent())
+			plan := Decide(all, live, o, NewWriteCache())
 			step := stepOf(t, plan, setKey)
-			if step.Verb != c.verb || step.Deleted != c.deleted {
-				t.Errorf("%s: %s (deleted %t), want %s (deleted %t)", c.why, step.Verb, step.Deleted, c.verb, c.deleted)
+			if step.Action != c.verb || step.Deleted != c.deleted {
+				t.Errorf("%s: %s (deleted %t), want %s (deleted %t)", c.why, step.Action, step.Deleted, c.verb, c.deleted)
 			}
-			if c.reason != "" && (step.Problem == nil || step.Problem.Reason != c.reason || !strings.Contains(step.Problem.Error(), c.says)) {
-				t.Errorf("%s: problem %v, want %s with %q", c.why, step.Problem, c.reason, c.says)
+			if c.reason != "" && (step.Failure == nil || step.Failure.Reason != c.reason || !strings.Contains(step.Failure.Error(), c.says)) {
+				t.Errorf("%s: problem %v, want %s with %q", c.why, step.Failure, c.reason, c.says)
 			}
-			if c.reason == "" && step.Problem != nil {
-				t.Errorf("%s: problem %v", c.why, step.Problem)
+			if c.reason == "" && step.Failure != nil {
+				t.Errorf("%s: problem %v", c.why, step.Failure)
 			}
 			// One child's trouble says nothing about the others.
-			if other := stepOf(t, plan, budgetKey); other.Verb != Keep {
-				t.Errorf("the budget: %s", other.Verb)
+			if other := stepOf(t, plan, budgetKey); other.Action != None {
+				t.Errorf("the budget: %s", other.Action)
 			}
 			if len(plan.Prune) > 0 {
 				t.Errorf("to be pruned: %v", plan.Prune)
@@ -229,7 +229,7 @@ func TestARefusalTellsHowToGetRidOfTheObject(t *testing.T) {
 	all := desired(t)
 	live := liveOf(t, all)
 	annotate(live[setKey], v1alpha1.AnnotationOwner, "")
-	problem := stepOf(t, Decide(all, live, owner, NewRecent()), setKey).Problem
+	problem := stepOf(t, Decide(all, live, owner, NewWriteCache()), setKey).Failure
 	if want := "kubectl delete -n shop statefulset/sessions"; !strings.Contains(problem.Hint, want) || problem.Class != v1alpha1.ClassBlocked {
 		t.Errorf("%s: %q, want %q", problem.Class, problem.Hint, want)
 	}
@@ -275,7 +275,7 @@ func TestPrunedIsWhatIsOursAndNotWanted(t *testing.T) {
 			}
 			o := owner
 			o.Inventory = c.inventory
-			if diff := cmp.Diff(c.want, Decide(all, with, o, NewRecent()).Prune); diff != "" {
+			if diff := cmp.Diff(c.want, Decide(all, with, o, NewWriteCache()).Prune); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
 		})
@@ -308,9 +308,9 @@ func TestTheOrderOfLiveObjectsDoesNotShow(t *testing.T) {
 			live[Key{Kind: render.ServiceKind, Name: name}] = u
 		}
 		text := ""
-		p := Decide(all, live, owner, NewRecent())
+		p := Decide(all, live, owner, NewWriteCache())
 		for i := range p.Steps {
-			text += p.Steps[i].Key().String() + string(p.Steps[i].Verb) + " "
+			text += p.Steps[i].Key().String() + string(p.Steps[i].Action) + " "
 		}
 		for _, target := range p.Prune {
 			text += string(target.UID)
@@ -327,10 +327,10 @@ func TestTheOrderOfLiveObjectsDoesNotShow(t *testing.T) {
 
 func TestAfterWhatWasAppliedNothingIsPlanned(t *testing.T) {
 	all := desired(t)
-	p := Decide(all, liveOf(t, all), owner, NewRecent())
+	p := Decide(all, liveOf(t, all), owner, NewWriteCache())
 	for i := range p.Steps {
-		if p.Steps[i].Verb != Keep {
-			t.Errorf("%s: %s", p.Steps[i].Key(), p.Steps[i].Verb)
+		if p.Steps[i].Action != None {
+			t.Errorf("%s: %s", p.Steps[i].Key(), p.Steps[i].Action)
 		}
 	}
 	if len(p.Prune) > 0 {
@@ -346,16 +346,16 @@ func TestAFieldThatTheMemberNeverGaveUsIsNoDrift(t *testing.T) {
 	live := liveOf(t, all)
 	answered := applied(t, &all[1], lost)
 	live[setKey] = answered
-	recent := NewRecent()
-	if verb := stepOf(t, Decide(all, live, owner, recent), setKey).Verb; verb != Repair {
+	recent := NewWriteCache()
+	if verb := stepOf(t, Decide(all, live, owner, recent), setKey).Action; verb != Correct {
 		t.Fatalf("before the lesson: %s", verb)
 	}
 	recent.Learn(all[1], answered)
-	if verb := stepOf(t, Decide(all, live, owner, recent), setKey).Verb; verb != Keep {
+	if verb := stepOf(t, Decide(all, live, owner, recent), setKey).Action; verb != None {
 		t.Errorf("after the lesson: %s", verb)
 	}
 	recent.Learn(all[1], applied(t, &all[1]))
-	if verb := stepOf(t, Decide(all, live, owner, recent), setKey).Verb; verb != Repair {
+	if verb := stepOf(t, Decide(all, live, owner, recent), setKey).Action; verb != Correct {
 		t.Errorf("after an apply that got everything, a lost field is drift: %s", verb)
 	}
 	recent.Learn(all[1], answered)
@@ -392,9 +392,9 @@ func TestRecentStandsInForACacheThatIsBehind(t *testing.T) {
 				}
 				return o.GetResourceVersion()
 			}
-			recent := NewRecent()
+			recent := NewWriteCache()
 			recent.Put(setKey, "shop", object("a", "10"))
-			if got := version(recent.Newer(setKey, "shop", c.cached)); got != c.newer {
+			if got := version(recent.Refresh(setKey, "shop", c.cached)); got != c.newer {
 				t.Errorf("%s: newer is %q, want %q", c.why, got, c.newer)
 			}
 			if got := version(recent.Latest(setKey, "shop", c.cached)); got != c.latest {
@@ -420,16 +420,16 @@ func TestALookAtWhatWasWrittenDoesNotMeanThatTheCacheHasIt(t *testing.T) {
 		u.SetResourceVersion(version)
 		return u
 	}
-	recent := NewRecent()
+	recent := NewWriteCache()
 	recent.Put(setKey, "shop", object("10"))
-	seen := recent.Newer(setKey, "shop", object("9"))
+	seen := recent.Refresh(setKey, "shop", object("9"))
 	recent.Latest(setKey, "shop", seen)
-	if got := recent.Newer(setKey, "shop", object("9")).GetResourceVersion(); got != "10" {
+	if got := recent.Refresh(setKey, "shop", object("9")).GetResourceVersion(); got != "10" {
 		t.Errorf("the cache still shows version 9 and it counts as %q: its drift would be put right twice", got)
 	}
 }
 
-var _ Memory = NewRecent()
+var _ Memory = NewWriteCache()
 
 var _ drift.Typer = typer
 
@@ -441,10 +441,10 @@ func TestWhatIsYieldedIsNotInTheIntentThatIsApplied(t *testing.T) {
 	live[setKey] = heldBy(t, applied(t, &all[1], replicas), "hpa", replicas)
 	annotate(live[setKey], v1alpha1.AnnotationIntent, "older")
 	o := owner
-	o.Typer, o.Drift.Ignore = typer, []drift.Rule{{Path: "spec.replicas"}}
-	step := stepOf(t, Decide(all, live, o, NewRecent()), setKey)
-	if step.Verb != Update || step.Wanted.Has(replicas) {
-		t.Errorf("%s, replicas wanted: %t", step.Verb, step.Wanted.Has(replicas))
+	o.Typer, o.DriftPolicy.Ignore = typer, []drift.Rule{{Path: "spec.replicas"}}
+	step := stepOf(t, Decide(all, live, o, NewWriteCache()), setKey)
+	if step.Action != Update || step.Wanted.Has(replicas) {
+		t.Errorf("%s, replicas wanted: %t", step.Action, step.Wanted.Has(replicas))
 	}
 	if n, found, err := unstructured.NestedInt64(step.Intent.Object, "spec", "replicas"); found || err != nil {
 		t.Errorf("%d replicas would be applied: %v", n, err)
@@ -491,16 +491,16 @@ func TestWhatAHubReleasedIsNotSaidToBeOfStrangers(t *testing.T) {
 	all := desired(t)
 	live := liveOf(t, all)
 	annotate(live[setKey], v1alpha1.AnnotationOwner, "")
-	step := stepOf(t, Decide(all, live, owner, NewRecent()), setKey)
-	if step.Verb != Refuse || !strings.Contains(step.Problem.Message, "it carries no owner's mark: a hub released it, or somebody removed the mark") {
-		t.Errorf("%s: %+v", step.Verb, step.Problem)
+	step := stepOf(t, Decide(all, live, owner, NewWriteCache()), setKey)
+	if step.Action != Refuse || !strings.Contains(step.Failure.Message, "it carries no owner's mark: a hub released it, or somebody removed the mark") {
+		t.Errorf("%s: %+v", step.Action, step.Failure)
 	}
 }
 
 func TestAChildThatIsClaimedIsWaitedFor(t *testing.T) {
 	all := desired(t)
 	steps := []Step{{Desired: all[0]}, {Desired: all[1]}}
-	r := NewRecent()
+	r := NewWriteCache()
 	release, late := r.claim(t.Context(), "shop", steps)
 	if late != nil {
 		t.Fatal(late)
@@ -530,20 +530,20 @@ func TestAChildThatIsClaimedIsWaitedFor(t *testing.T) {
 func TestRecentIsAheadUntilTheCacheShowsWhatWasWritten(t *testing.T) {
 	set := liveOf(t, desired(t))[setKey]
 	inventory := inventoryOf(Live{setKey: set})
-	r := NewRecent()
-	if r.Ahead("shop", inventory) {
+	r := NewWriteCache()
+	if r.Pending("shop", inventory) {
 		t.Error("ahead before anything was written")
 	}
 	r.Put(setKey, "shop", set)
-	if !r.Ahead("shop", inventory) || r.Ahead("stock", inventory) || r.Ahead("shop", nil) {
+	if !r.Pending("shop", inventory) || r.Pending("stock", inventory) || r.Pending("shop", nil) {
 		t.Error("what was written is not in the cache yet")
 	}
-	r.Newer(setKey, "shop", nil)
-	if !r.Ahead("shop", inventory) {
+	r.Refresh(setKey, "shop", nil)
+	if !r.Pending("shop", inventory) {
 		t.Error("the cache does not show it")
 	}
-	r.Newer(setKey, "shop", set)
-	if r.Ahead("shop", inventory) {
+	r.Refresh(setKey, "shop", set)
+	if r.Pending("shop", inventory) {
 		t.Error("the cache shows it")
 	}
 }

@@ -21,7 +21,7 @@ import (
 func (a *Applier) confirm(ctx context.Context, plan *Plan, report *Report) (stop bool) {
 	for i := range plan.Steps {
 		step := &plan.Steps[i]
-		if step.Verb != Create && step.Verb != TakeOver && !step.doubtful() {
+		if step.Action != Create && step.Action != TakeOver && !step.doubtful() {
 			continue
 		}
 		if failed := a.lookAt(ctx, step); failed != nil {
@@ -33,7 +33,7 @@ func (a *Applier) confirm(ctx context.Context, plan *Plan, report *Report) (stop
 
 // doubtful says that an object which the cache shows keeps a step from being carried out.
 func (s *Step) doubtful() bool {
-	return s.Verb == Refuse || s.Verb == Wait && s.Live != nil && s.Live.GetDeletionTimestamp() != nil
+	return s.Action == Refuse || s.Action == Wait && s.Live != nil && s.Live.GetDeletionTimestamp() != nil
 }
 
 // lookAt decides anew about a step that creates or takes over, or is kept from being
@@ -47,22 +47,22 @@ func (a *Applier) lookAt(ctx context.Context, step *Step) *failure.Failure {
 		if stops(failed) {
 			return failed
 		}
-		step.Verb, step.Problem = Wait, failed
-	case found == nil && (step.Verb == TakeOver || step.doubtful()):
-		a.Recent.absent(step.Key(), a.Namespace)
-		if *step = decide(step.wish, nil, a.Owner, a.Recent); step.Deleted && a.Owner.Drift.Report {
-			step.Verb = Leave
+		step.Action, step.Failure = Wait, failed
+	case found == nil && (step.Action == TakeOver || step.doubtful()):
+		a.Writes.absent(step.Key(), a.Namespace)
+		if *step = decide(step.wish, nil, a.Owner, a.Writes); step.Deleted && a.Owner.DriftPolicy.Report {
+			step.Action = ReportOnly
 		}
-	case found == nil && step.Deleted && a.Owner.Drift.Report:
-		a.Recent.absent(step.Key(), a.Namespace)
-		step.Verb = Leave
+	case found == nil && step.Deleted && a.Owner.DriftPolicy.Report:
+		a.Writes.absent(step.Key(), a.Namespace)
+		step.Action = ReportOnly
 	case found != nil:
-		*step = decide(step.wish, found, a.Owner, a.Recent)
-		if step.Verb == TakeOver && a.Owner.Policies.Takeover == v1alpha1.TakeoverIfMatching {
+		*step = decide(step.wish, found, a.Owner, a.Writes)
+		if step.Action == TakeOver && a.Owner.Policies.Takeover == v1alpha1.TakeoverIfMatching {
 			return a.match(ctx, step)
 		}
-		if step.Verb == Keep || step.Verb == Leave {
-			a.Recent.Put(step.Key(), a.Namespace, found)
+		if step.Action == None || step.Action == ReportOnly {
+			a.Writes.Put(step.Key(), a.Namespace, found)
 		}
 	}
 	return nil
@@ -72,8 +72,8 @@ func (a *Applier) lookAt(ctx context.Context, step *Step) *failure.Failure {
 // member takes all of the children or none.
 func (p *Plan) begun(owner Owner) bool {
 	for i := range p.Steps {
-		switch p.Steps[i].Verb {
-		case Keep, Update, Repair, Leave, Recreate:
+		switch p.Steps[i].Action {
+		case None, Update, Correct, ReportOnly, Recreate:
 			return true
 		}
 	}
@@ -100,8 +100,8 @@ func (a *Applier) rehearse(ctx context.Context, plan *Plan, first int, report *R
 				return
 			}
 		}
-		if step.Problem != nil {
-			report.fail(step.Problem)
+		if step.Failure != nil {
+			report.fail(step.Failure)
 		}
 	}
 	if len(report.Failures) > 0 {
@@ -125,7 +125,7 @@ func (a *Applier) rehearse(ctx context.Context, plan *Plan, first int, report *R
 // up.
 func (a *Applier) try(ctx context.Context, step *Step, first bool) *failure.Failure {
 	var refused *failure.Failure
-	if step.Verb == Create && !first {
+	if step.Action == Create && !first {
 		answer, err := a.write(ctx, step, client.DryRunAll)
 		if err == nil && (!step.unguarded || answer.GetResourceVersion() == "") {
 			return nil
@@ -138,12 +138,12 @@ func (a *Applier) try(ctx context.Context, step *Step, first bool) *failure.Fail
 		return failed
 	}
 	switch {
-	case step.Problem != nil:
-		return step.Problem
-	case step.Verb == Create && refused != nil && refused.Reason != v1alpha1.ReasonObjectOfAnother:
+	case step.Failure != nil:
+		return step.Failure
+	case step.Action == Create && refused != nil && refused.Reason != v1alpha1.ReasonObjectOfAnother:
 		// Nothing stands there: it is the intent itself that is refused.
 		return refused
-	case step.Verb == TakeOver && a.Owner.Policies.Takeover == v1alpha1.TakeoverAlways:
+	case step.Action == TakeOver && a.Owner.Policies.Takeover == v1alpha1.TakeoverAlways:
 		_, err := a.write(ctx, step, client.DryRunAll)
 		return failure.Of(err, "take over", step.Key().String())
 	}

@@ -29,7 +29,7 @@ func (a *Applier) recreate(ctx context.Context, step *Step, report *Report) (sto
 	noted.Recreating = true
 	if !step.Recreating {
 		report.Inventory = append(report.Inventory, noted)
-		return report.fail(step.Problem)
+		return report.fail(step.Failure)
 	}
 	if err := a.checkSuccessor(ctx, step); err != nil {
 		report.Inventory = append(report.Inventory, noted)
@@ -41,9 +41,9 @@ func (a *Applier) recreate(ctx context.Context, step *Step, report *Report) (sto
 		if err != nil {
 			return report.fail(failure.Of(err, "recreate", key.String()))
 		}
-		return report.fail(step.Problem)
+		return report.fail(step.Failure)
 	}
-	successor := Step{Desired: step.Desired, Verb: Create, Recreating: true}
+	successor := Step{Desired: step.Desired, Action: Create, Recreating: true}
 	stop = a.step(ctx, &successor, report)
 	report.keepInventory([]v1alpha1.InventoryEntry{noted})
 	return stop
@@ -63,7 +63,7 @@ const suffixLength, longestBase = 5, 63 - 1 - suffixLength
 // checkSuccessor asks under a name that nobody else chooses: of another object the API
 // server would say what is wrong with joining it.
 func (a *Applier) checkSuccessor(ctx context.Context, step *Step) error {
-	successor := Step{Desired: step.Desired, Verb: Create}
+	successor := Step{Desired: step.Desired, Action: Create}
 	successor.Intent = step.Intent.DeepCopy()
 	name := step.Intent.GetName()
 	successor.Intent.SetName(name[:min(len(name), longestBase)] + "-" + utilrand.String(suffixLength))

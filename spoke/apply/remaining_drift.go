@@ -10,7 +10,7 @@ import (
 )
 
 // Open is what differs and stays so.
-type Open struct {
+type RemainingDrift struct {
 	Key    Key
 	Fields *drift.Fields
 	// Deleted: the whole child. Foreign: fields that others added to the pod template.
@@ -33,19 +33,19 @@ func (a *Applier) leave(step *Step, report *Report) {
 			}
 		}
 	}
-	if step.Fought {
-		report.Fought = append(report.Fought, key)
+	if step.Deferred {
+		report.Deferred = append(report.Deferred, key)
 		return
 	}
-	report.Open = append(report.Open, Open{Key: key, Fields: step.Finding.Missing, Deleted: step.Deleted, Intent: step.Intent, Found: step.Live})
+	report.Remaining = append(report.Remaining, RemainingDrift{Key: key, Fields: step.Drift.Missing, Deleted: step.Deleted, Intent: step.Intent, Found: step.Live})
 }
 
 // refused notes a repair that the member does not take: what drifted is still so.
 func (a *Applier) refused(step *Step, failed *failure.Failure, report *Report) (stop bool) {
 	a.leave(step, report)
-	report.Open[len(report.Open)-1].Refused = true
+	report.Remaining[len(report.Remaining)-1].Refused = true
 	// Nothing that was tried before went through.
-	a.Recent.Tried(step.Key(), a.Namespace)
+	a.Writes.Tried(step.Key(), a.Namespace)
 	if failed.Reason == v1alpha1.ReasonRejected && step.Live != nil {
 		failed.Hint = "undo in the member what was changed there, which the status names, or delete " + step.Key().String() + ": it is created anew"
 	}
@@ -54,10 +54,10 @@ func (a *Applier) refused(step *Step, failed *failure.Failure, report *Report) (
 
 // reclaims says that what drifted has the right values, and only somebody else holds it.
 func (s *Step) reclaims() bool {
-	return s.Finding.Missing != nil && drift.Differing(s.Intent, s.Live, s.Finding.Missing).Empty()
+	return s.Drift.Missing != nil && drift.Differing(s.Intent, s.Live, s.Drift.Missing).Empty()
 }
 
 // repairs says that a step undoes what somebody else did.
 func (s *Step) repairs() bool {
-	return s.Verb == Repair || s.Verb == Strip || s.Verb == Create && s.Deleted
+	return s.Action == Correct || s.Action == RemoveForeign || s.Action == Create && s.Deleted
 }

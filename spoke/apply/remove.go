@@ -136,7 +136,7 @@ func (a *Applier) gone(ctx context.Context, target Target) (bool, error) {
 // a StatefulSet that is gone has no pods left.
 func (a *Applier) remove(ctx context.Context, target Target) error {
 	// What was repaired of it is of no interest any more.
-	a.Recent.Tried(target.Key, a.Namespace)
+	a.Writes.Tried(target.Key, a.Namespace)
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(target.Key.Kind)
 	u.SetNamespace(a.Namespace)

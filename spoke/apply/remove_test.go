@@ -59,7 +59,7 @@ func TestServicesAndBudgetsStayUntilThePodsAreGone(t *testing.T) {
 	// What is deleted in the foreground stays until its dependents are gone.
 	live[setKey].SetFinalizers([]string{"foregroundDeletion"})
 	server := holding(t, live)
-	a := &Applier{Client: server, Reader: server, Recent: NewRecent(), Namespace: "shop", Owner: owner}
+	a := &Applier{Client: server, Reader: server, Writes: NewWriteCache(), Namespace: "shop", Owner: owner}
 
 	left, failures := a.Remove(t.Context(), Targets(live, owner))
 	if diff := cmp.Diff([]string{"StatefulSet/sessions", "PodDisruptionBudget/sessions", "Service/sessions"}, names(left)); diff != "" || len(failures) > 0 {
@@ -84,7 +84,7 @@ func TestOnlyOurMarksAreTakenOff(t *testing.T) {
 	set.SetLabels(labels)
 	set.SetAnnotations(annotations)
 	server := holding(t, live)
-	a := &Applier{Client: server, Reader: server, Recent: NewRecent(), Namespace: "shop", Owner: owner}
+	a := &Applier{Client: server, Reader: server, Writes: NewWriteCache(), Namespace: "shop", Owner: owner}
 	targets := Targets(live, owner)
 	// A namesake of another life is not ours to touch.
 	targets = append(targets, Target{Key: setKey, UID: "older"})
@@ -132,7 +132,7 @@ func TestNoChildIsComeToAfterOneThatSaysThatTheMemberWillNotAnswer(t *testing.T)
 				for _, target := range Targets(live, owner) {
 					a.Owner.Inventory = append(a.Owner.Inventory, target.entry())
 				}
-				report := a.Apply(t.Context(), Decide(nil, live, a.Owner, a.Recent))
+				report := a.Apply(t.Context(), Decide(nil, live, a.Owner, a.Writes))
 				var left []string
 				for _, e := range report.Inventory {
 					left = append(left, keyOf(e).String())
@@ -154,7 +154,7 @@ func TestNoChildIsComeToAfterOneThatSaysThatTheMemberWillNotAnswer(t *testing.T)
 						return met
 					},
 				})
-				a := &Applier{Client: server, Reader: server, Recent: NewRecent(), Namespace: "shop", Owner: owner, Now: time.Now}
+				a := &Applier{Client: server, Reader: server, Writes: NewWriteCache(), Namespace: "shop", Owner: owner, Now: time.Now}
 
 				left, failures := end(a, live)
 

@@ -21,7 +21,7 @@ import (
 // enough, everything else applies the whole intent.
 func (a *Applier) put(ctx context.Context, step *Step) (client.Object, error) {
 	applied, err := a.putBeside(ctx, step)
-	if apierrors.IsInvalid(err) && (step.Verb == Repair || step.Verb == Update) && foreign(err, step).Reason == v1alpha1.ReasonRejected {
+	if apierrors.IsInvalid(err) && (step.Action == Correct || step.Action == Update) && foreign(err, step).Reason == v1alpha1.ReasonRejected {
 		made, failed := a.makeRoom(ctx, step, err)
 		if made != nil || failed != nil && !apierrors.IsInvalid(failed) {
 			return made, failed
@@ -41,12 +41,12 @@ func (a *Applier) makeRoom(ctx context.Context, step *Step, refusal error) (clie
 	}
 	// What is yielded is somebody's to keep.
 	wanted := step.Wanted.Union(step.wish.Wanted)
-	edits := a.Owner.Drift.MakeRoom(step.Intent, step.Live, wanted, a.missing(step, step.Live), fields)
+	edits := a.Owner.DriftPolicy.MakeRoom(step.Intent, step.Live, wanted, a.missing(step, step.Live), fields)
 	if len(edits) == 0 {
 		return nil, nil
 	}
 	made, err := a.patch(ctx, step, edits)
-	if err != nil || step.Verb == Repair && a.holds(step, made) {
+	if err != nil || step.Action == Correct && a.holds(step, made) {
 		return made, err
 	}
 	rest := *step
@@ -56,13 +56,13 @@ func (a *Applier) makeRoom(ctx context.Context, step *Step, refusal error) (clie
 
 // putBeside leaves alone what others added.
 func (a *Applier) putBeside(ctx context.Context, step *Step) (client.Object, error) {
-	if step.Verb == Repair || step.Verb == Update {
+	if step.Action == Correct || step.Action == Update {
 		restored, err := a.restore(ctx, step)
 		if err != nil {
 			return nil, err
 		}
 		if restored != nil {
-			if step.Verb == Repair && a.holds(step, restored) {
+			if step.Action == Correct && a.holds(step, restored) {
 				return restored, nil
 			}
 			// The step itself still says what was found.
@@ -71,11 +71,11 @@ func (a *Applier) putBeside(ctx context.Context, step *Step) (client.Object, err
 		}
 	}
 	switch {
-	case step.Verb == Repair:
+	case step.Action == Correct:
 		if mended, err := a.mend(ctx, step); mended != nil || err != nil {
 			return mended, err
 		}
-	case step.Verb == Update && drift.Patched(step.Live):
+	case step.Action == Update && drift.Patched(step.Live):
 		if err := a.merge(ctx, step); err != nil {
 			return nil, err
 		}
@@ -136,7 +136,7 @@ func (a *Applier) holds(step *Step, object client.Object) bool {
 // member never gave us.
 func (a *Applier) missing(step *Step, object metav1.Object) *drift.Fields {
 	missing := drift.Missing(step.Wanted, object)
-	if known := a.Recent.Known(string(object.GetUID()), step.Hash); known != nil {
+	if known := a.Writes.Known(string(object.GetUID()), step.Hash); known != nil {
 		missing = missing.Difference(known)
 	}
 	return missing
@@ -145,7 +145,7 @@ func (a *Applier) missing(step *Step, object metav1.Object) *drift.Fields {
 // mend patches single fields back. It gives nil where the whole intent has to be
 // applied, also because we turn out to have lost more than the cache knew.
 func (a *Applier) mend(ctx context.Context, step *Step) (client.Object, error) {
-	body := drift.Patch(step.Intent, step.Live.GetUID(), step.Finding.Missing)
+	body := drift.Patch(step.Intent, step.Live.GetUID(), step.Drift.Missing)
 	if body == nil {
 		return nil, nil
 	}

@@ -24,11 +24,11 @@ func (s *Step) meet(owner Owner, stuck []Stuck) {
 	_, marked := s.Live.GetAnnotations()[v1alpha1.AnnotationOwner]
 	switch {
 	case marked, s.Live.GetDeletionTimestamp() != nil, !owner.takesOver():
-		s.Verb, s.Problem = Refuse, refusal(s.Key(), s.Live, owner)
+		s.Action, s.Failure = Refuse, refusal(s.Key(), s.Live, owner)
 	case owner.Policies.Takeover == v1alpha1.TakeoverIfMatching && len(stuck) > 0:
-		s.Verb, s.Problem = Refuse, differs(s.Key(), s.Live, paths(stuck))
+		s.Action, s.Failure = Refuse, differs(s.Key(), s.Live, paths(stuck))
 	default:
-		s.Verb, s.Held = TakeOver, immutable(s.Key(), s.Live.GetNamespace(), stuck)
+		s.Action, s.Retained = TakeOver, immutable(s.Key(), s.Live.GetNamespace(), stuck)
 	}
 }
 
@@ -56,8 +56,8 @@ func (o Owner) knows(live metav1.Object) bool {
 // than its metadata; then it is refused. What it answers is remembered until object
 // or intent change, so that waiting for somebody costs no request.
 func (a *Applier) match(ctx context.Context, step *Step) (away *failure.Failure) {
-	if known := a.Recent.refused(step.Key(), step.Live, step.Hash); known != nil {
-		step.Verb, step.Problem = Refuse, known
+	if known := a.Writes.refused(step.Key(), step.Live, step.Hash); known != nil {
+		step.Action, step.Failure = Refuse, known
 		return nil
 	}
 	answer, err := a.send(ctx, step, []client.PatchOption{client.DryRunAll})
@@ -66,17 +66,17 @@ func (a *Applier) match(ctx context.Context, step *Step) (away *failure.Failure)
 		if stops(failed) {
 			return failed
 		}
-		step.Verb, step.Problem = Wait, failed
+		step.Action, step.Failure = Wait, failed
 		return nil
 	}
 	fields, err := changed(step.typer, step.Key(), step.Live, answer)
 	if err != nil {
-		step.Verb, step.Problem = Wait, failure.Of(err, "compare", step.Key().String())
+		step.Action, step.Failure = Wait, failure.Of(err, "compare", step.Key().String())
 		return nil
 	}
 	if len(fields) > 0 {
-		step.Verb, step.Problem = Refuse, differs(step.Key(), step.Live, fields)
-		a.Recent.refuse(step.Key(), step.Live, step.Hash, step.Problem)
+		step.Action, step.Failure = Refuse, differs(step.Key(), step.Live, fields)
+		a.Writes.refuse(step.Key(), step.Live, step.Hash, step.Failure)
 	}
 	return nil
 }

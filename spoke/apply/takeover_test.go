@@ -42,7 +42,7 @@ func TestOnlyWhatNobodyMarkedIsTakenOver(t *testing.T) {
 		change    func(*unstructured.Unstructured)
 		takeover  v1alpha1.Takeover
 		known     bool
-		verb      Verb
+		verb      Action
 		says      []string
 	}{
 		{"Never", "the default", theirs, never, false, Refuse, []string{"field managers are helm", "spec.takeover: IfMatching", "kubectl delete -n shop statefulset/sessions"}},
@@ -56,7 +56,7 @@ func TestOnlyWhatNobodyMarkedIsTakenOver(t *testing.T) {
 			[]string{"UID their-uid", "the member their-member", "deletion.policy: Orphan", "kubectl annotate -n shop statefulset/sessions cache.reconcile-lab.io/owner-"}},
 		{"of this CacheCluster under another member's name", "", marked("owner/other"), always, false, Refuse, []string{"a member under two names"}},
 		{"of another hub, which took it from us", "both would take it for ever", marked("their-uid/their-member"), always, true, Refuse, []string{"was ours", "UID their-uid"}},
-		{"ours, its mark edited", "a person did it", edited, always, true, Repair, nil},
+		{"ours, its mark edited", "a person did it", edited, always, true, Correct, nil},
 		{"ours, its mark edited, without consent", "nobody said that it is still ours", edited, never, true, Refuse,
 			[]string{"somebody changed its annotation", "spec.takeover: Always", "cache.reconcile-lab.io/owner=owner/member-1"}},
 		{"not ours, its mark edited", "its UID is not known", edited, always, false, Refuse, []string{"another CacheCluster or another hub"}},
@@ -73,19 +73,19 @@ func TestOnlyWhatNobodyMarkedIsTakenOver(t *testing.T) {
 			if c.known {
 				o.Inventory = []v1alpha1.InventoryEntry{entry(setKey, live)}
 			}
-			step := decide(*d, live, o, NewRecent())
-			if step.Verb != c.verb {
-				t.Fatalf("%s: %s, want %s (%v)", c.why, step.Verb, c.verb, step.Problem)
+			step := decide(*d, live, o, NewWriteCache())
+			if step.Action != c.verb {
+				t.Fatalf("%s: %s, want %s (%v)", c.why, step.Action, c.verb, step.Failure)
 			}
 			for _, text := range c.says {
-				if !strings.Contains(step.Problem.Error(), text) {
-					t.Errorf("it says %q, which should hold %q", step.Problem, text)
+				if !strings.Contains(step.Failure.Error(), text) {
+					t.Errorf("it says %q, which should hold %q", step.Failure, text)
 				}
 			}
-			if step.Problem != nil && (step.Problem.Reason != v1alpha1.ReasonObjectOfAnother || step.Problem.Hint == "") {
-				t.Errorf("%s: %q", step.Problem.Reason, step.Problem.Hint)
+			if step.Failure != nil && (step.Failure.Reason != v1alpha1.ReasonObjectOfAnother || step.Failure.Hint == "") {
+				t.Errorf("%s: %q", step.Failure.Reason, step.Failure.Hint)
 			}
-			if held := reasonOf(step.Held); step.Verb == TakeOver && (held == v1alpha1.ReasonImmutableField) != strings.Contains(c.name, "cannot change") {
+			if held := reasonOf(step.Retained); step.Action == TakeOver && (held == v1alpha1.ReasonImmutableField) != strings.Contains(c.name, "cannot change") {
 				t.Errorf("held: %q", held)
 			}
 		})
@@ -94,7 +94,7 @@ func TestOnlyWhatNobodyMarkedIsTakenOver(t *testing.T) {
 
 func TestWhyAnObjectIsNotTakenOverIsRememberedWhileItStaysAsItIs(t *testing.T) {
 	object := storedBy(t, find(t, stored(t, nil), setKey))
-	recent, why := NewRecent(), differs(setKey, object, []string{"spec.replicas"})
+	recent, why := NewWriteCache(), differs(setKey, object, []string{"spec.replicas"})
 	recent.refuse(setKey, object, "wish", why)
 	if recent.refused(setKey, object, "wish") != why || recent.refused(setKey, object, "another wish") != nil {
 		t.Error("the answer is for another question")

@@ -10,7 +10,7 @@ type tried struct {
 }
 
 // Try remembers a repair whose answer did not come, from the first time on.
-func (r *Recent) Try(key Key, namespace string, change Change, since time.Time) {
+func (r *WriteCache) Try(key Key, namespace string, change Change, since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := place{key, namespace}
@@ -22,7 +22,7 @@ func (r *Recent) Try(key Key, namespace string, change Change, since time.Time) 
 
 // Tried gives the repair that was not confirmed, and since when it was due, and
 // forgets it.
-func (r *Recent) Tried(key Key, namespace string) (change Change, since time.Time, ok bool) {
+func (r *WriteCache) Tried(key Key, namespace string) (change Change, since time.Time, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := place{key, namespace}

@@ -15,11 +15,11 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 )
 
-// Recent remembers what was just written to one member until the cache has it,
+// Writes remembers what was just written to one member until the cache has it,
 // so that the next reconcile never takes its own past for drift. It is safe for
 // use by several goroutines, and losing it costs at most an apply that changes
 // nothing.
-type Recent struct {
+type WriteCache struct {
 	mu      sync.Mutex
 	written map[place]metav1.Object
 	known   map[lesson]*drift.Fields
@@ -43,14 +43,14 @@ type place struct {
 
 type lesson struct{ uid, hash string }
 
-// NewRecent remembers nothing yet.
-func NewRecent() *Recent {
-	return &Recent{written: map[place]metav1.Object{}, known: map[lesson]*drift.Fields{}, unfit: map[place]unfit{}, tried: map[place]tried{}, claimed: map[place]chan struct{}{}}
+// NewWriteCache remembers nothing yet.
+func NewWriteCache() *WriteCache {
+	return &WriteCache{written: map[place]metav1.Object{}, known: map[lesson]*drift.Fields{}, unfit: map[place]unfit{}, tried: map[place]tried{}, claimed: map[place]chan struct{}{}}
 }
 
 // claim waits until nobody else works on one of these children, and keeps others from
 // it until it is released. It does not wait longer than ctx.
-func (r *Recent) claim(ctx context.Context, namespace string, steps []Step) (release func(), late *failure.Failure) {
+func (r *WriteCache) claim(ctx context.Context, namespace string, steps []Step) (release func(), late *failure.Failure) {
 	for {
 		mine, busy := r.tryClaim(namespace, steps)
 		if busy == nil {
@@ -66,7 +66,7 @@ func (r *Recent) claim(ctx context.Context, namespace string, steps []Step) (rel
 }
 
 // tryClaim claims all or nothing; then it gives what to wait for.
-func (r *Recent) tryClaim(namespace string, steps []Step) (mine, busy chan struct{}) {
+func (r *WriteCache) tryClaim(namespace string, steps []Step) (mine, busy chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range steps {
@@ -81,7 +81,7 @@ func (r *Recent) tryClaim(namespace string, steps []Step) (mine, busy chan struc
 	return mine, nil
 }
 
-func (r *Recent) release(mine chan struct{}) {
+func (r *WriteCache) release(mine chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.claimed, func(_ place, held chan struct{}) bool { return held == mine })
@@ -89,15 +89,15 @@ func (r *Recent) release(mine chan struct{}) {
 }
 
 // Put remembers what the API server answered.
-func (r *Recent) Put(key Key, namespace string, object metav1.Object) {
+func (r *WriteCache) Put(key Key, namespace string, object metav1.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.written[place{key, namespace}] = object
 }
 
-// Newer gives the newer of what the cache holds (or nil) and what was written,
+// Refresh gives the newer of what the cache holds (or nil) and what was written,
 // and forgets what the cache has caught up with.
-func (r *Recent) Newer(key Key, namespace string, cached metav1.Object) metav1.Object {
+func (r *WriteCache) Refresh(key Key, namespace string, cached metav1.Object) metav1.Object {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := place{key, namespace}
@@ -116,9 +116,9 @@ func (r *Recent) Newer(key Key, namespace string, cached metav1.Object) metav1.O
 }
 
 // Latest gives the newer of what a reconcile has seen (or nil) and what was
-// written. It forgets nothing: what was seen may be what Newer gave, and says
+// written. It forgets nothing: what was seen may be what Refresh gave, and says
 // nothing about the cache.
-func (r *Recent) Latest(key Key, namespace string, seen metav1.Object) metav1.Object {
+func (r *WriteCache) Latest(key Key, namespace string, seen metav1.Object) metav1.Object {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	written, ok := r.written[place{key, namespace}]
@@ -130,9 +130,9 @@ func (r *Recent) Latest(key Key, namespace string, seen metav1.Object) metav1.Ob
 	}
 }
 
-// Ahead says that the cache has not shown yet what was written or looked up of one of
+// Pending says that the cache has not shown yet what was written or looked up of one of
 // these children.
-func (r *Recent) Ahead(namespace string, inventory []v1alpha1.InventoryEntry) bool {
+func (r *WriteCache) Pending(namespace string, inventory []v1alpha1.InventoryEntry) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(inventory, func(e v1alpha1.InventoryEntry) bool {
@@ -148,15 +148,15 @@ func older(one, other metav1.Object) bool {
 	return err == nil && order < 0
 }
 
-// Connected: a cache that was filled just now is behind nothing that was written.
-func (r *Recent) Connected() {
+// Reset: a cache that was filled just now is behind nothing that was written.
+func (r *WriteCache) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.written)
 }
 
 // absent notes that the API server itself shows no such object.
-func (r *Recent) absent(key Key, namespace string) {
+func (r *WriteCache) absent(key Key, namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.written, place{key, namespace})
@@ -165,7 +165,7 @@ func (r *Recent) absent(key Key, namespace string) {
 // Learn notes which fields the member did not put under our name although the
 // apply succeeded: an API server of another version may keep a set of another
 // shape. Without this, such a field would be drift for ever.
-func (r *Recent) Learn(d Desired, applied metav1.Object) {
+func (r *WriteCache) Learn(d Desired, applied metav1.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := lesson{string(applied.GetUID()), d.Hash}
@@ -183,7 +183,7 @@ func (r *Recent) Learn(d Desired, applied metav1.Object) {
 }
 
 // Known implements Memory.
-func (r *Recent) Known(uid, hash string) *drift.Fields {
+func (r *WriteCache) Known(uid, hash string) *drift.Fields {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known[lesson{uid, hash}]
@@ -191,13 +191,13 @@ func (r *Recent) Known(uid, hash string) *drift.Fields {
 
 // refuse notes why an object cannot be taken over, and refused tells it again while
 // neither the object nor the intent has changed.
-func (r *Recent) refuse(key Key, live metav1.Object, hash string, why *failure.Failure) {
+func (r *WriteCache) refuse(key Key, live metav1.Object, hash string, why *failure.Failure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unfit[place{key, live.GetNamespace()}] = unfit{lesson{string(live.GetUID()), hash}, live.GetResourceVersion(), why}
 }
 
-func (r *Recent) refused(key Key, live metav1.Object, hash string) *failure.Failure {
+func (r *WriteCache) refused(key Key, live metav1.Object, hash string) *failure.Failure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := place{key, live.GetNamespace()}
@@ -210,7 +210,7 @@ func (r *Recent) refused(key Key, live metav1.Object, hash string) *failure.Fail
 }
 
 // Forget drops what is known of an object that was deleted.
-func (r *Recent) Forget(key Key, namespace string, uid types.UID) {
+func (r *WriteCache) Forget(key Key, namespace string, uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := place{key, namespace}

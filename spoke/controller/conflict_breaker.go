@@ -226,8 +226,8 @@ func (f *fights) settle(cache types.NamespacedName, report *apply.Report, now ti
 	}
 	open := map[apply.Key]bool{}
 	var refused []apply.Key
-	for i := range report.Open {
-		o := &report.Open[i]
+	for i := range report.Remaining {
+		o := &report.Remaining[i]
 		open[o.Key] = open[o.Key] || !o.Foreign && !o.Refused
 		if o.Refused {
 			refused = append(refused, o.Key)
@@ -236,14 +236,14 @@ func (f *fights) settle(cache types.NamespacedName, report *apply.Report, now ti
 	var going bout
 	for _, object := range slices.SortedFunc(maps.Keys(f.of[cache]), func(a, b apply.Key) int { return strings.Compare(a.String(), b.String()) }) {
 		of := f.of[cache][object]
-		if slices.Contains(report.Unseen, object) || slices.Contains(refused, object) {
+		if slices.Contains(report.Unobserved, object) || slices.Contains(refused, object) {
 			// Nothing is known of it, or nothing came of it. Whatever failed says when to look again.
 			if of.slow() {
 				going.add(object, of, !of.right)
 			}
 			continue
 		}
-		right := !slices.Contains(report.Fought, object)
+		right := !slices.Contains(report.Deferred, object)
 		if right && !of.right {
 			of.since, of.held = now, false
 		}

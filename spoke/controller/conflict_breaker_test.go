@@ -136,7 +136,7 @@ func again() v1alpha1.DriftFinding {
 // repair is the report of one that undid what kubectl did.
 func repair() *apply.Report {
 	open := scaled("sessions")
-	return &apply.Report{Changes: []apply.Change{{Key: open.Key, Verb: apply.Repair, Finding: drift.Finding{Missing: open.Fields}, Intent: open.Intent, Found: open.Found}}}
+	return &apply.Report{Changes: []apply.Change{{Key: open.Key, Action: apply.Correct, Drift: drift.Finding{Missing: open.Fields}, Intent: open.Intent, Found: open.Found}}}
 }
 
 func TestTheFightBreakerHoldsAndLetsGo(t *testing.T) {
@@ -162,7 +162,7 @@ func TestTheFightBreakerHoldsAndLetsGo(t *testing.T) {
 	if f.hold(fought, apply.Key{Kind: render.ServiceKind, Name: "sessions"}, again, now) || f.hold(types.NamespacedName{Name: "other"}, foughtIs, again, now) {
 		t.Error("something else is held too")
 	}
-	held := &apply.Report{Fought: []apply.Key{foughtIs}}
+	held := &apply.Report{Deferred: []apply.Key{foughtIs}}
 	said := f.settle(fought, held, now.Add(10*time.Second))
 	if said.wait != 20*time.Second || !said.due.Equal(now.Add(30*time.Second)) {
 		t.Errorf("held: to be looked at in %s, due %s", said.wait, said.due)
@@ -185,15 +185,15 @@ func TestTheFightBreakerHoldsAndLetsGo(t *testing.T) {
 		t.Errorf("when it was changed back once more: try %d, open %v", next.tries, next.open)
 	}
 	// A repair that failed puts nothing right.
-	if b := f.settle(fought, &apply.Report{Fought: []apply.Key{foughtIs}}, now); len(b.open) != 1 {
+	if b := f.settle(fought, &apply.Report{Deferred: []apply.Key{foughtIs}}, now); len(b.open) != 1 {
 		t.Errorf("changed back: open %v", b.open)
 	}
-	if b := f.settle(fought, &apply.Report{Unseen: []apply.Key{foughtIs}}, now.Add(fightWindow)); b.failure() == nil || len(b.open) != 1 {
+	if b := f.settle(fought, &apply.Report{Unobserved: []apply.Key{foughtIs}}, now.Add(fightWindow)); b.failure() == nil || len(b.open) != 1 {
 		t.Errorf("after a repair that failed: %v, open %v", b.failure(), b.open)
 	}
 	f.settle(fought, &apply.Report{}, now)
 	// What was not looked at is not right, however long ago it was put right.
-	if b := f.settle(fought, &apply.Report{Unseen: []apply.Key{foughtIs}}, now.Add(2*fightWindow)); b.failure() == nil || b.wait != 0 {
+	if b := f.settle(fought, &apply.Report{Unobserved: []apply.Key{foughtIs}}, now.Add(2*fightWindow)); b.failure() == nil || b.wait != 0 {
 		t.Errorf("not looked at: %v, look again in %s", b.failure(), b.wait)
 	}
 	// It is over once it stayed right for two minutes, not while it is wrong.
@@ -233,11 +233,11 @@ func TestAFightEndsWithItsMemberCacheAndWithThePolicy(t *testing.T) {
 		t.Error("a MemberCache that is gone is remembered")
 	}
 	f = begin()
-	if b := f.settle(fought, &apply.Report{Open: []apply.Open{scaled("sessions")}}, noon); b.failure() != nil || f.hold(fought, foughtIs, again, noon) {
+	if b := f.settle(fought, &apply.Report{Remaining: []apply.RemainingDrift{scaled("sessions")}}, noon); b.failure() != nil || f.hold(fought, foughtIs, again, noon) {
 		t.Error("what is left by policy is fought over")
 	}
 	f = begin()
-	if b := f.settle(fought, &apply.Report{Open: []apply.Open{{Key: foughtIs, Foreign: true}}}, noon); b.failure() == nil {
+	if b := f.settle(fought, &apply.Report{Remaining: []apply.RemainingDrift{{Key: foughtIs, Foreign: true}}}, noon); b.failure() == nil {
 		t.Error("foreign fields that stay end a fight over others")
 	}
 }
@@ -257,7 +257,7 @@ func TestAStatusTellsOfAFightInTheSameWordsWhileNothingChanges(t *testing.T) {
 		return r
 	}
 	mc := wasReady()
-	mc.Status = summarize(&snapshot{now: noon, cache: mc}, reconciled(&apply.Report{Fought: []apply.Key{foughtIs}}, noon))
+	mc.Status = summarize(&snapshot{now: noon, cache: mc}, reconciled(&apply.Report{Deferred: []apply.Key{foughtIs}}, noon))
 	got := mc.Status
 	if got.State != v1alpha1.MemberBlocked || got.Class != v1alpha1.ClassConflict || got.Reason != v1alpha1.ReasonDriftFight || got.Revision != "new" ||
 		got.RetryAt == nil || !got.RetryAt.Time.Equal(noon.Add(fightPause)) || got.Attempt != 1 {
@@ -275,7 +275,7 @@ func TestAStatusTellsOfAFightInTheSameWordsWhileNothingChanges(t *testing.T) {
 			t.Errorf("%s is %q, want %q", kind, is, want)
 		}
 	}
-	for i, report := range []*apply.Report{{Fought: []apply.Key{foughtIs}}, {Fought: []apply.Key{foughtIs}}} {
+	for i, report := range []*apply.Report{{Deferred: []apply.Key{foughtIs}}, {Deferred: []apply.Key{foughtIs}}} {
 		now := noon.Add(time.Duration(i+1) * 5 * time.Second)
 		if diff := cmp.Diff(got, summarize(&snapshot{now: now, cache: mc}, reconciled(report, now))); diff != "" {
 			t.Errorf("at %s:\n%s", now, diff)

@@ -56,13 +56,13 @@ func openDrifts(old []v1alpha1.DriftFinding, s *snapshot, r *result) []v1alpha1.
 		return old
 	}
 	var found []v1alpha1.DriftFinding
-	for i := range r.report.Open {
-		o := &r.report.Open[i]
+	for i := range r.report.Remaining {
+		o := &r.report.Remaining[i]
 		found = append(found, describe(o.Key, o.Intent, o.Found, o.Fields, o.Deleted, o.Foreign))
 	}
 	found = append(found, r.bout.open...)
 	seen := len(found)
-	for _, key := range r.report.Unseen {
+	for _, key := range r.report.Unobserved {
 		for i := range old {
 			if old[i].Object == key.String() && !slices.ContainsFunc(found[:seen], func(f v1alpha1.DriftFinding) bool { return f.Object == old[i].Object && f.Foreign == old[i].Foreign }) {
 				found = append(found, old[i])
@@ -83,17 +83,17 @@ func describe(key apply.Key, intent *unstructured.Unstructured, found metav1.Obj
 }
 
 func describeStep(s *apply.Step) v1alpha1.DriftFinding {
-	if s.Verb == apply.Strip {
+	if s.Action == apply.RemoveForeign {
 		return describe(s.Key(), nil, s.Live, s.Foreign, false, true)
 	}
-	return describe(s.Key(), s.Intent, s.Live, s.Finding.Missing, s.Deleted, false)
+	return describe(s.Key(), s.Intent, s.Live, s.Drift.Missing, s.Deleted, false)
 }
 
 func describeChange(c *apply.Change) v1alpha1.DriftFinding {
-	if c.Verb == apply.Strip {
+	if c.Action == apply.RemoveForeign {
 		return describe(c.Key, nil, c.Found, c.Foreign, false, true)
 	}
-	return describe(c.Key, c.Intent, c.Found, c.Finding.Missing, c.Deleted, false)
+	return describe(c.Key, c.Intent, c.Found, c.Drift.Missing, c.Deleted, false)
 }
 
 // differs says in a word and a sentence how the children are left to be other than
@@ -117,8 +117,8 @@ func driftedCondition(set conditions, open []v1alpha1.DriftFinding, r *result) {
 		reason = v1alpha1.ReasonDriftReported
 	}
 	was := meta.FindStatusCondition(set.status.Conditions, v1alpha1.ConditionDrifted)
-	stays := was != nil && was.Reason == v1alpha1.ReasonDriftRefused && len(r.report.Unseen) > 0
-	if stays || slices.ContainsFunc(r.report.Open, func(o apply.Open) bool { return o.Refused }) {
+	stays := was != nil && was.Reason == v1alpha1.ReasonDriftRefused && len(r.report.Unobserved) > 0
+	if stays || slices.ContainsFunc(r.report.Remaining, func(o apply.RemainingDrift) bool { return o.Refused }) {
 		reason = v1alpha1.ReasonDriftRefused
 	}
 	if fight := r.bout.failure(); fight != nil && len(r.bout.open) > 0 {

@@ -19,7 +19,7 @@ import (
 )
 
 // scaled is a StatefulSet that kubectl scaled to five, and its intent of two.
-func scaled(name string) apply.Open {
+func scaled(name string) apply.RemainingDrift {
 	replicas := fieldpath.MakePathOrDie("spec", "replicas")
 	raw, err := drift.NewFields(replicas).ToJSON()
 	if err != nil {
@@ -31,11 +31,11 @@ func scaled(name string) apply.Open {
 	found := set(5)
 	found.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "scale",
 		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(raw))}})
-	return apply.Open{Key: apply.Key{Kind: render.StatefulSetKind, Name: name}, Fields: drift.NewFields(replicas), Intent: set(2), Found: found}
+	return apply.RemainingDrift{Key: apply.Key{Kind: render.StatefulSetKind, Name: name}, Fields: drift.NewFields(replicas), Intent: set(2), Found: found}
 }
 
 func TestReportedDriftMakesTheChildrenOtherThanAskedAndThePodsNoLessReady(t *testing.T) {
-	r := result{observation: readyIs, report: apply.Report{Open: []apply.Open{scaled("sessions"),
+	r := result{observation: readyIs, report: apply.Report{Remaining: []apply.RemainingDrift{scaled("sessions"),
 		{Key: apply.Key{Kind: render.BudgetKind, Name: "sessions"}, Deleted: true}}}}
 	mc := wasReady()
 	got := summarize(&snapshot{now: noon, cache: mc}, &r)
@@ -82,10 +82,10 @@ func TestReportedDriftMakesTheChildrenOtherThanAskedAndThePodsNoLessReady(t *tes
 func TestDriftOfAChildThatWasNotLookedAtStays(t *testing.T) {
 	mc := wasReady()
 	open := scaled("sessions")
-	mc.Status = summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Open: []apply.Open{open,
+	mc.Status = summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Remaining: []apply.RemainingDrift{open,
 		{Key: apply.Key{Kind: render.BudgetKind, Name: "sessions"}, Deleted: true}}}})
 	unseen := summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, try: attempt{count: 1, passing: true},
-		failure: failureOf(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError), report: apply.Report{Unseen: []apply.Key{open.Key}}})
+		failure: failureOf(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError), report: apply.Report{Unobserved: []apply.Key{open.Key}}})
 	if len(unseen.OpenDrifts) != 1 || unseen.OpenDrifts[0].Object != open.Key.String() {
 		t.Errorf("open: %+v, want the one of %s, which was not looked at, without the budget's, which was", unseen.OpenDrifts, open.Key)
 	}
@@ -95,13 +95,13 @@ func TestDriftOfAChildThatWasNotLookedAtStays(t *testing.T) {
 	// A child may have two findings: what differs, and what others added.
 	added := open
 	added.Foreign, added.Intent = true, nil
-	mc.Status = summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Open: []apply.Open{added, open}}})
-	if both := summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Unseen: []apply.Key{open.Key}}}); len(both.OpenDrifts) != 2 {
+	mc.Status = summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Remaining: []apply.RemainingDrift{added, open}}})
+	if both := summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Unobserved: []apply.Key{open.Key}}}); len(both.OpenDrifts) != 2 {
 		t.Errorf("open: %+v, want both", both.OpenDrifts)
 	}
 	// What was looked at again after all counts once.
-	mc.Status = summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Open: []apply.Open{open}}})
-	again := summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Open: []apply.Open{open}, Unseen: []apply.Key{open.Key}}})
+	mc.Status = summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Remaining: []apply.RemainingDrift{open}}})
+	again := summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Remaining: []apply.RemainingDrift{open}, Unobserved: []apply.Key{open.Key}}})
 	if len(again.OpenDrifts) != 1 {
 		t.Errorf("open: %+v", again.OpenDrifts)
 	}
@@ -110,7 +110,7 @@ func TestDriftOfAChildThatWasNotLookedAtStays(t *testing.T) {
 func TestOpenDriftsAreSortedAndBounded(t *testing.T) {
 	r := result{observation: readyIs}
 	for i := range 12 {
-		r.report.Open = append(r.report.Open, scaled(fmt.Sprintf("s%02d", 11-i)))
+		r.report.Remaining = append(r.report.Remaining, scaled(fmt.Sprintf("s%02d", 11-i)))
 	}
 	got := summarize(&snapshot{now: noon, cache: wasReady()}, &r)
 	if len(got.OpenDrifts) != maxOpen || got.OpenDrifts[0].Object != "StatefulSet/s00" {

@@ -32,7 +32,7 @@ type queue = workqueue.TypedRateLimitingInterface[mcreconcile.Request]
 type member struct {
 	*Controller
 	name       string
-	recent     *apply.Recent
+	recent     *apply.WriteCache
 	arrivals   arrivals
 	memo       memo
 	unreported unreported
@@ -71,7 +71,7 @@ func newMember(c *Controller, name string) *member {
 	done, stop := context.WithCancel(c.context)
 	return &member{
 		Controller: c, name: name,
-		recent:  apply.NewRecent(),
+		recent:  apply.NewWriteCache(),
 		retries: newRetries(),
 		stop:    stop, done: done,
 		queued: make(chan struct{}),
@@ -204,7 +204,7 @@ func (m *member) connect(ctx context.Context, cl cluster.Cluster, scalers bool) 
 	m.connection.Lock()
 	defer m.connection.Unlock()
 	if ctx.Err() == nil {
-		m.recent.Connected()
+		m.recent.Reset()
 		m.engaged = &engagement{context: ctx, cluster: cl, scalers: scalers}
 	}
 }

@@ -110,7 +110,7 @@ func (m *memo) desire(typer drift.Typer, mc *v1alpha1.MemberCache, now time.Time
 		return e.desired, e.problems, nil
 	}
 	children, problems := render.Render(mc)
-	desired, err := apply.Desire(typer, children)
+	desired, err := apply.NewDesired(typer, children)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -47,7 +47,7 @@ func measured(name string, clock *clocktesting.FakePassiveClock) *member {
 	countReconcile(name, nil)
 	countReconcile(name, failureOf(v1alpha1.ClassBlocked, "Forbidden"))
 	countRetry(name, v1alpha1.ClassBlocked)
-	observeRepairs(name, []apply.Change{{Key: apply.Key{Kind: render.ServiceKind}, Verb: apply.Repair, Took: time.Second}, {Verb: apply.Update}})
+	observeRepairs(name, []apply.Change{{Key: apply.Key{Kind: render.ServiceKind}, Action: apply.Correct, Took: time.Second}, {Action: apply.Update}})
 	one := v1alpha1.DriftFinding{Object: "StatefulSet/sessions", Fields: []string{"spec.replicas"}, Manager: "hpa"}
 	countReported(name, nil, []v1alpha1.DriftFinding{one})
 	countReported(name, []v1alpha1.DriftFinding{one}, []v1alpha1.DriftFinding{one})

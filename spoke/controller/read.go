@@ -158,7 +158,7 @@ func (m *member) children(ctx context.Context, reader client.Reader, mc *v1alpha
 				return err
 			}
 			key := apply.Key{Kind: kind, Name: object.GetName()}
-			live[key] = m.recent.Newer(key, mc.Namespace, object)
+			live[key] = m.recent.Refresh(key, mc.Namespace, object)
 			return nil
 		})
 		if err != nil {

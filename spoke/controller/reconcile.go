@@ -82,7 +82,7 @@ func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ct
 		}
 		return ctrl.Result{}, fmt.Errorf("report %s to the hub: %w", request.NamespacedName, err)
 	}
-	lacking := !result.away && m.recent.Ahead(request.Namespace, result.report.Inventory)
+	lacking := !result.away && m.recent.Pending(request.Namespace, result.report.Inventory)
 	lag := m.lags.look(request.NamespacedName, lacking, m.Clock.Now())
 	return sooner(sooner(sooner(sooner(next, later), calm), result.look), lag), nil
 }
@@ -151,7 +151,7 @@ func (m *member) hold(ctx context.Context, s *snapshot, applier *apply.Applier) 
 		}
 	}
 	report := applier.Apply(ctx, plan)
-	r := result{report: report, failure: report.Worst()}
+	r := result{report: report, failure: report.PrimaryFailure()}
 	r.bout = m.fights.settle(client.ObjectKeyFromObject(s.cache), &report, m.Clock.Now())
 	if r.failure == nil {
 		r.failure = r.bout.failure()
@@ -164,13 +164,15 @@ func (m *member) hold(ctx context.Context, s *snapshot, applier *apply.Applier) 
 // leftDeleted is what is observed, unless there is no StatefulSet and by policy none is to
 // be made: nothing is on its way then.
 func leftDeleted(is *observe.Observation, report *apply.Report) *observe.Observation {
-	gone := func(o apply.Open) bool { return o.Deleted && !o.Refused && o.Key.Kind == render.StatefulSetKind }
-	at := slices.IndexFunc(report.Open, gone)
+	gone := func(o apply.RemainingDrift) bool {
+		return o.Deleted && !o.Refused && o.Key.Kind == render.StatefulSetKind
+	}
+	at := slices.IndexFunc(report.Remaining, gone)
 	if at < 0 || is == nil {
 		return is
 	}
 	return &observe.Observation{State: v1alpha1.MemberBlocked, Outcome: v1alpha1.Outcome{Reason: v1alpha1.ReasonDriftReported,
-		Message: report.Open[at].Key.String() + " was deleted, and drift.policy: Report leaves it so",
+		Message: report.Remaining[at].Key.String() + " was deleted, and drift.policy: Report leaves it so",
 		Hint:    "set spec.drift.policy to Correct, and it is made anew"}}
 }
 
@@ -202,7 +204,7 @@ func (m *member) remove(ctx context.Context, s *snapshot, applier *apply.Applier
 		end = applier.Release
 	}
 	r.left, r.report.Failures = end(ctx, apply.Targets(live, applier.Owner))
-	r.failure = r.report.Worst()
+	r.failure = r.report.PrimaryFailure()
 	return r
 }
 
@@ -210,13 +212,13 @@ func (m *member) applier(s *snapshot) *apply.Applier {
 	policy, _ := drift.NewPolicy(&s.cache.Spec.Policies)
 	policy.Scalers = s.scalers
 	owner := s.owner()
-	owner.Drift, owner.Typer, owner.Revised = policy, m.Typer, s.cache.Status.Revision != s.cache.Spec.Revision
+	owner.DriftPolicy, owner.Typer, owner.IntentChanged = policy, m.Typer, s.cache.Status.Revision != s.cache.Spec.Revision
 	return &apply.Applier{
-		Hold: func(step *apply.Step) bool {
+		Defer: func(step *apply.Step) bool {
 			drifted := func() v1alpha1.DriftFinding { return describeStep(step) }
 			return m.fights.hold(client.ObjectKeyFromObject(s.cache), step.Key(), drifted, m.Clock.Now())
 		},
-		Client: s.engaged.cluster.GetClient(), Reader: s.engaged.cluster.GetAPIReader(), Recent: m.recent,
+		Client: s.engaged.cluster.GetClient(), Reader: s.engaged.cluster.GetAPIReader(), Writes: m.recent,
 		Namespace: s.cache.Namespace, CreateNamespace: s.cache.Spec.CreateNamespace,
 		Owner: owner, Now: m.Clock.Now, Since: s.arrived,
 	}

@@ -65,7 +65,7 @@ func TestARepairOfWhatHadDriftedForLongIsNoRipple(t *testing.T) {
 		entries := repaired.Found.GetManagedFields()
 		entries[0].Time = &metav1.Time{Time: noon.Add(-age)}
 		repaired.Found.SetManagedFields(entries)
-		change := apply.Change{Key: repaired.Key, Verb: apply.Repair, Finding: drift.Finding{Missing: repaired.Fields}, Intent: repaired.Intent, Found: repaired.Found}
+		change := apply.Change{Key: repaired.Key, Action: apply.Correct, Drift: drift.Finding{Missing: repaired.Fields}, Intent: repaired.Intent, Found: repaired.Found}
 		m := &member{memo: memo{entries: map[types.NamespacedName]remembered{key: {}}}}
 		if o, _ := m.calm(&snapshot{now: noon, cache: settled}, key, rolling, []apply.Change{change}); o.State != want {
 			t.Errorf("after %s: %s, want %s", age, o.State, want)

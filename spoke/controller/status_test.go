@@ -176,10 +176,10 @@ func TestEveryRepairIsCountedAndTheLastOneShown(t *testing.T) {
 	service := apply.Key{Kind: render.ServiceKind, Name: "sessions"}
 	set := apply.Key{Kind: render.StatefulSetKind, Name: "sessions"}
 	r := result{observation: readyIs, report: apply.Report{Changes: []apply.Change{
-		{Key: set, Verb: apply.Update},
-		{Key: set, Verb: apply.Repair, Finding: drift.Finding{}, DoneAt: noon, Took: 38 * time.Millisecond},
-		{Key: service, Verb: apply.Create, Deleted: true, DoneAt: noon.Add(time.Second), Took: 41234567 * time.Nanosecond},
-		{Key: service, Verb: apply.Prune},
+		{Key: set, Action: apply.Update},
+		{Key: set, Action: apply.Correct, Drift: drift.Finding{}, DoneAt: noon, Took: 38 * time.Millisecond},
+		{Key: service, Action: apply.Create, Deleted: true, DoneAt: noon.Add(time.Second), Took: 41234567 * time.Nanosecond},
+		{Key: service, Action: apply.Prune},
 	}}}
 	mc := wasReady()
 	mc.Status.LastDrift = &v1alpha1.Drift{Count: 5}
@@ -219,8 +219,8 @@ func TestReportsThatDifferInCountsOnlyAreGathered(t *testing.T) {
 func TestRepairsThatTheHubDidNotTakeAreReportedOnce(t *testing.T) {
 	var u unreported
 	key := types.NamespacedName{Namespace: "shop", Name: "sessions.a"}
-	u.put(key, []apply.Change{{Verb: apply.Update}, {Verb: apply.Repair}})
-	u.put(key, []apply.Change{{Verb: apply.Create, Deleted: true}})
+	u.put(key, []apply.Change{{Action: apply.Update}, {Action: apply.Correct}})
+	u.put(key, []apply.Change{{Action: apply.Create, Deleted: true}})
 	if got := u.take(key, nil); len(got) != 2 {
 		t.Errorf("%d changes, want the two repairs", len(got))
 	}
@@ -234,7 +234,7 @@ func TestRepairsThatTheHubTookAreNotReportedAgain(t *testing.T) {
 	service := apply.Key{Kind: render.ServiceKind, Name: "sessions"}
 	key := types.NamespacedName{Namespace: "shop", Name: "sessions.a"}
 	repair := func(after time.Duration) apply.Change {
-		return apply.Change{Key: service, Verb: apply.Repair, DoneAt: noon.Add(after + 123*time.Nanosecond)}
+		return apply.Change{Key: service, Action: apply.Correct, DoneAt: noon.Add(after + 123*time.Nanosecond)}
 	}
 	told := &v1alpha1.Drift{DriftFinding: v1alpha1.DriftFinding{Object: service.String()}, At: metav1.NewMicroTime(noon.Add(2 * time.Second))}
 	for name, c := range map[string]struct {

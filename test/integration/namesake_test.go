@@ -30,8 +30,8 @@ func TestARepairIsOfTheObjectThatWasLookedAt(t *testing.T) {
 	memberNamespace(t, server, ns)
 	looked := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions", UID: "00000000-0000-0000-0000-000000000001"}}
 	repair := func() apply.Report {
-		applier := &apply.Applier{Client: server, Reader: server, Recent: apply.NewRecent(), Namespace: ns, Now: time.Now, Since: time.Now()}
-		return applier.Apply(t.Context(), apply.Plan{Steps: []apply.Step{{Desired: desired[0], Verb: apply.Repair, Live: looked}}})
+		applier := &apply.Applier{Client: server, Reader: server, Writes: apply.NewWriteCache(), Namespace: ns, Now: time.Now, Since: time.Now()}
+		return applier.Apply(t.Context(), apply.Plan{Steps: []apply.Step{{Desired: desired[0], Action: apply.Correct, Live: looked}}})
 	}
 	tryAgain := func(report apply.Report) {
 		t.Helper()
@@ -66,7 +66,7 @@ func desiredOf(t *testing.T, ns, name string, uid types.UID) ([]apply.Desired, s
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	desired, err := apply.Desire(applyconfigurations.NewTypeConverter(clientgoscheme.Scheme), children)
+	desired, err := apply.NewDesired(applyconfigurations.NewTypeConverter(clientgoscheme.Scheme), children)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,9 +94,9 @@ func TestOfTwoHubsThatCreateAnObjectAtOnceOneGetsIt(t *testing.T) {
 			desired, mark := desiredOf(t, ns, name, types.UID(fmt.Sprint("hub-", hub)))
 			owner := apply.Owner{Mark: mark}
 			marks[hub] = mark
-			applier := &apply.Applier{Client: server, Reader: server, Recent: apply.NewRecent(), Namespace: ns, Owner: owner, Now: time.Now, Since: time.Now()}
+			applier := &apply.Applier{Client: server, Reader: server, Writes: apply.NewWriteCache(), Namespace: ns, Owner: owner, Now: time.Now, Since: time.Now()}
 			both.Go(func() {
-				reports[hub] = applier.Apply(t.Context(), apply.Decide(desired, apply.Live{}, owner, applier.Recent))
+				reports[hub] = applier.Apply(t.Context(), apply.Decide(desired, apply.Live{}, owner, applier.Writes))
 			})
 		}
 		both.Wait()

@@ -95,7 +95,7 @@ func (m *member) Patch(_ context.Context, object client.Object, patch client.Pat
 }
 
 func applierTo(m *member, o Owner) *Applier {
-	return &Applier{Client: m, Reader: m, Recent: NewRecent(), Namespace: "shop", Owner: o, Now: time.Now, Since: time.Now()}
+	return &Applier{Client: m, Reader: m, Writes: NewWriteCache(), Namespace: "shop", Owner: o, Now: time.Now, Since: time.Now()}
 }
 
 func TestNothingIsCreatedThatCouldNotBeLookedUp(t *testing.T) {
@@ -113,7 +113,7 @@ func TestNothingIsCreatedThatCouldNotBeLookedUp(t *testing.T) {
 	m := &member{holds: map[Key]*unstructured.Unstructured{budgetKey: foreign}, silent: map[Key]bool{serviceKey: true}}
 	applier := applierTo(m, before)
 
-	report := applier.Apply(t.Context(), Decide(all, live, before, applier.Recent))
+	report := applier.Apply(t.Context(), Decide(all, live, before, applier.Writes))
 
 	if len(m.applied) > 0 {
 		t.Errorf("applied %v: the API server never said that they are absent", m.applied)
@@ -128,7 +128,7 @@ func TestNothingIsCreatedThatCouldNotBeLookedUp(t *testing.T) {
 	if len(report.Inventory) != len(before.Inventory) {
 		t.Errorf("inventory has %d entries, was %d: a child that could not be looked at is not gone", len(report.Inventory), len(before.Inventory))
 	}
-	if diff := cmp.Diff([]Key{serviceKey}, report.Unseen); diff != "" {
+	if diff := cmp.Diff([]Key{serviceKey}, report.Unobserved); diff != "" {
 		t.Errorf("not looked at (-want +got):\n%s", diff)
 	}
 }
@@ -139,17 +139,17 @@ func TestAnObjectThatIsGoneIsRememberedNoLonger(t *testing.T) {
 	all := desired(t)
 	live := liveOf(t, all)
 	before := owner
-	before.Inventory, before.Drift.Report = inventoryOf(live), true
+	before.Inventory, before.DriftPolicy.Report = inventoryOf(live), true
 	m := &member{holds: map[Key]*unstructured.Unstructured{budgetKey: live[budgetKey].(*unstructured.Unstructured)}}
 	delete(live, budgetKey)
 	applier := applierTo(m, before)
-	applier.Apply(t.Context(), Decide(all, live, before, applier.Recent))
-	if applier.Recent.Latest(budgetKey, "shop", nil) == nil {
+	applier.Apply(t.Context(), Decide(all, live, before, applier.Writes))
+	if applier.Writes.Latest(budgetKey, "shop", nil) == nil {
 		t.Fatal("what was looked up is not remembered")
 	}
 	delete(m.holds, budgetKey)
-	applier.Apply(t.Context(), Decide(all, live, before, applier.Recent))
-	if found := applier.Recent.Latest(budgetKey, "shop", nil); found != nil {
+	applier.Apply(t.Context(), Decide(all, live, before, applier.Writes))
+	if found := applier.Writes.Latest(budgetKey, "shop", nil); found != nil {
 		t.Errorf("still remembered: %v", found)
 	}
 }
@@ -162,7 +162,7 @@ func TestAMemberThatAsksToComeAgainLaterIsSentNothingMore(t *testing.T) {
 	m := &member{holds: map[Key]*unstructured.Unstructured{}, busy: true}
 	applier := applierTo(m, before)
 
-	report := applier.Apply(t.Context(), Decide(all, Live{}, before, applier.Recent))
+	report := applier.Apply(t.Context(), Decide(all, Live{}, before, applier.Writes))
 
 	if len(m.applied) != 1 {
 		t.Errorf("applied %v, want the first child only", m.applied)
@@ -173,8 +173,8 @@ func TestAMemberThatAsksToComeAgainLaterIsSentNothingMore(t *testing.T) {
 	if len(report.Inventory) != len(before.Inventory) {
 		t.Errorf("inventory has %d entries, was %d: a child that was not asked for is not gone", len(report.Inventory), len(before.Inventory))
 	}
-	if len(report.Unseen) != len(all) {
-		t.Errorf("not looked at: %v, want all: the first was not repaired, the others not come to", report.Unseen)
+	if len(report.Unobserved) != len(all) {
+		t.Errorf("not looked at: %v, want all: the first was not repaired, the others not come to", report.Unobserved)
 	}
 }
 
@@ -184,14 +184,14 @@ func TestTheSuccessorOfAChildIsCheckedUnderANameByChance(t *testing.T) {
 	m := &member{}
 	applier := applierTo(m, owner)
 	for range 2 {
-		if err := applier.checkSuccessor(t.Context(), &Step{Desired: all[0], Verb: Recreate}); err != nil {
+		if err := applier.checkSuccessor(t.Context(), &Step{Desired: all[0], Action: Recreate}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	long := all[0]
 	long.Intent = long.Intent.DeepCopy()
 	long.Intent.SetName(strings.Repeat("x", 63))
-	if err := applier.checkSuccessor(t.Context(), &Step{Desired: long, Verb: Recreate}); err != nil {
+	if err := applier.checkSuccessor(t.Context(), &Step{Desired: long, Action: Recreate}); err != nil {
 		t.Fatal(err)
 	}
 	if m.checked[0] == m.checked[1] || !strings.HasPrefix(m.checked[0], "sessions-") || len(m.checked[2]) != 63 {
@@ -217,8 +217,8 @@ func budgetGone(t *testing.T) (all []Desired, live, without Live, before Owner) 
 func TestARepairThatFailedHasPutNothingRight(t *testing.T) {
 	all, _, without, before := budgetGone(t)
 	applier := applierTo(&member{holds: map[Key]*unstructured.Unstructured{}, mute: true}, before)
-	if report := applier.Apply(t.Context(), Decide(all, without, before, applier.Recent)); !slices.Contains(report.Unseen, budgetKey) {
-		t.Errorf("not seen: %v, want the budget among them", report.Unseen)
+	if report := applier.Apply(t.Context(), Decide(all, without, before, applier.Writes)); !slices.Contains(report.Unobserved, budgetKey) {
+		t.Errorf("not seen: %v, want the budget among them", report.Unobserved)
 	}
 }
 
@@ -230,15 +230,15 @@ func TestTheHintOfARefusedRepairSendsToTheMemberOnlyWhereSomethingIsThere(t *tes
 		step Step
 		hint string
 	}{
-		"it was changed": {Step{Desired: all[1], Verb: Repair, Live: applied(t, &all[1])}, "undo in the member"},
-		"it was deleted": {Step{Desired: all[1], Verb: Create, Deleted: true}, "change the spec"},
+		"it was changed": {Step{Desired: all[1], Action: Correct, Live: applied(t, &all[1])}, "undo in the member"},
+		"it was deleted": {Step{Desired: all[1], Action: Create, Deleted: true}, "change the spec"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			failed := &failure.Failure{Class: v1alpha1.ClassInvalid, Reason: v1alpha1.ReasonRejected, Hint: "change the spec"}
 			var report Report
 			applierTo(&member{}, owner).refused(&c.step, failed, &report)
-			if !strings.HasPrefix(failed.Hint, c.hint) || len(report.Open) != 1 || !report.Open[0].Refused {
-				t.Errorf("hint %q, open %+v", failed.Hint, report.Open)
+			if !strings.HasPrefix(failed.Hint, c.hint) || len(report.Remaining) != 1 || !report.Remaining[0].Refused {
+				t.Errorf("hint %q, open %+v", failed.Hint, report.Remaining)
 			}
 		})
 	}
@@ -278,9 +278,9 @@ func TestWhatIsInTheWayIsLookedAtBeforeItIsTold(t *testing.T) {
 			m.holds[budgetKey] = c.shown
 		}
 		applier := applierTo(m, before)
-		report := applier.Apply(t.Context(), Decide(all, shown, before, applier.Recent))
+		report := applier.Apply(t.Context(), Decide(all, shown, before, applier.Writes))
 		reason := ""
-		if worst := report.Worst(); worst != nil {
+		if worst := report.PrimaryFailure(); worst != nil {
 			reason = worst.Reason
 		}
 		applied := slices.Contains(m.applied, "PodDisruptionBudget/sessions")
@@ -294,18 +294,18 @@ func TestUnderReportADeletedChildStaysDeletedAndIsNotForgotten(t *testing.T) {
 	all := desired(t)
 	live := liveOf(t, all)
 	before := owner
-	before.Inventory, before.Drift.Report = inventoryOf(live), true
+	before.Inventory, before.DriftPolicy.Report = inventoryOf(live), true
 	delete(live, budgetKey)
 	m := &member{holds: map[Key]*unstructured.Unstructured{}}
 	applier := applierTo(m, before)
 
-	report := applier.Apply(t.Context(), Decide(all, live, before, applier.Recent))
+	report := applier.Apply(t.Context(), Decide(all, live, before, applier.Writes))
 
 	if len(m.applied) > 0 || len(report.Failures) > 0 {
 		t.Errorf("applied %v, failures %v", m.applied, report.Failures)
 	}
-	if len(report.Open) != 1 || report.Open[0].Key != budgetKey || !report.Open[0].Deleted {
-		t.Errorf("open: %+v", report.Open)
+	if len(report.Remaining) != 1 || report.Remaining[0].Key != budgetKey || !report.Remaining[0].Deleted {
+		t.Errorf("open: %+v", report.Remaining)
 	}
 	if len(report.Inventory) != len(before.Inventory) {
 		t.Errorf("inventory has %d entries, was %d: without its entry the child would be new, and created", len(report.Inventory), len(before.Inventory))
@@ -320,17 +320,17 @@ func TestARepairWhoseAnswerWasLostIsReportedWhenItTurnsOutToHaveBeenMade(t *test
 	applier := applierTo(m, before)
 	clock := time.Now()
 	applier.Now, applier.Since = func() time.Time { return clock }, clock
-	lost := applier.Apply(t.Context(), Decide(all, without, before, applier.Recent))
+	lost := applier.Apply(t.Context(), Decide(all, without, before, applier.Writes))
 	if len(lost.Failures) != 1 || len(lost.Changes) != 0 {
 		t.Fatalf("failures %v, changes %v", lost.Failures, lost.Changes)
 	}
 	clock = clock.Add(time.Second)
 	applier.Since = clock
-	report := applier.Apply(t.Context(), Decide(all, live, before, applier.Recent))
+	report := applier.Apply(t.Context(), Decide(all, live, before, applier.Writes))
 	if len(report.Changes) != 1 || report.Changes[0].Key != budgetKey || !report.Changes[0].Deleted || report.Changes[0].Took != time.Second {
 		t.Errorf("changes %+v, want the budget's, a second after its deletion was seen", report.Changes)
 	}
-	if report = applier.Apply(t.Context(), Decide(all, live, before, applier.Recent)); len(report.Changes) != 0 {
+	if report = applier.Apply(t.Context(), Decide(all, live, before, applier.Writes)); len(report.Changes) != 0 {
 		t.Errorf("it is reported again: %+v", report.Changes)
 	}
 	if len(m.applied) != 1 {
@@ -345,7 +345,7 @@ func TestAMemberThatRefusesOneChildOfANewCacheGetsNone(t *testing.T) {
 		refused := all[i].Key()
 		m := &member{holds: map[Key]*unstructured.Unstructured{}, refuses: map[Key]bool{refused: true}}
 		applier := applierTo(m, owner)
-		report := applier.Apply(t.Context(), Decide(all, Live{}, owner, applier.Recent))
+		report := applier.Apply(t.Context(), Decide(all, Live{}, owner, applier.Writes))
 		if len(m.applied) > 0 && !slices.Equal(m.applied, []string{refused.String()}) {
 			t.Errorf("%s is refused, and applied was %v", refused, m.applied)
 		}
@@ -359,7 +359,7 @@ func TestANewCacheBeginsWithItsStatefulSetOnceTheOthersWereRehearsed(t *testing.
 	all := desired(t)
 	m := &member{holds: map[Key]*unstructured.Unstructured{}}
 	applier := applierTo(m, owner)
-	report := applier.Apply(t.Context(), Decide(all, Live{}, owner, applier.Recent))
+	report := applier.Apply(t.Context(), Decide(all, Live{}, owner, applier.Writes))
 
 	var wished, others, noted []string
 	for i := range all {
@@ -402,7 +402,7 @@ func TestWhatWasChangedBackByHandIsTakenBackAndNotCalledDrift(t *testing.T) {
 		before.Inventory = inventoryOf(live)
 		m := &member{holds: map[Key]*unstructured.Unstructured{}}
 		applier := applierTo(m, before)
-		report := applier.Apply(t.Context(), Decide(all, live, before, applier.Recent))
+		report := applier.Apply(t.Context(), Decide(all, live, before, applier.Writes))
 		if len(report.Changes) != 1 || report.Changes[0].Key != setKey || len(m.applied) == 0 {
 			t.Fatalf("%s: changes %+v, applied %v", name, report.Changes, m.applied)
 		}
@@ -416,7 +416,7 @@ func TestAMemberThatTakesNoVersionForAServiceGetsItWithout(t *testing.T) {
 	all := desired(t)
 	m := &member{holds: map[Key]*unstructured.Unstructured{}, old: true}
 	applier := applierTo(m, owner)
-	report := applier.Apply(t.Context(), Decide(all, Live{}, owner, applier.Recent))
+	report := applier.Apply(t.Context(), Decide(all, Live{}, owner, applier.Writes))
 	if len(report.Failures) > 0 || len(report.Inventory) != len(all) {
 		t.Errorf("failures %v, inventory %v", report.Failures, report.Inventory)
 	}

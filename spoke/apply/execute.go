@@ -26,14 +26,14 @@ type Applier struct {
 	// cache calls absent is looked up there.
 	Client client.Client
 	Reader client.Reader
-	// Recent takes what was written, for reads that come before the cache has it.
-	Recent *Recent
+	// Writes takes what was written, for reads that come before the cache has it.
+	Writes *WriteCache
 	// Namespace of the children; CreateNamespace creates it where it is missing.
 	Namespace       string
 	CreateNamespace bool
 	Owner           Owner
 	// Hold says that a child is not to be put right now; nil holds none.
-	Hold func(*Step) bool
+	Defer func(*Step) bool
 	// Now is the clock that repair times are measured with, Since when the event
 	// arrived that led to this plan.
 	Now   func() time.Time
@@ -42,9 +42,9 @@ type Applier struct {
 
 // Change is what was done with one child.
 type Change struct {
-	Key     Key
-	Verb    Verb
-	Finding drift.Finding
+	Key    Key
+	Action Action
+	Drift  drift.Finding
 	// Deleted: a repair of an object that was gone.
 	Deleted bool
 	// Reclaimed: a repair of fields that had the right values, which somebody else had
@@ -63,7 +63,7 @@ type Change struct {
 
 // Drifted says that the change put right what somebody else had done.
 func (c *Change) Drifted() bool {
-	return c.Deleted || c.Verb == Strip || c.Verb == Repair && !c.Reclaimed
+	return c.Deleted || c.Action == RemoveForeign || c.Action == Correct && !c.Reclaimed
 }
 
 // Report is what came of a plan.
@@ -73,22 +73,22 @@ type Report struct {
 	// Inventory of the children that are there now.
 	Inventory []v1alpha1.InventoryEntry
 	// Open is what differs and was left so, in order.
-	Open []Open
-	// Fought are children that differ and that Hold left so.
-	Fought []Key
-	// Unseen are children that could not be looked at, were not come to, or could not be
+	Remaining []RemainingDrift
+	// Deferred are children that differ and that Hold left so.
+	Deferred []Key
+	// Unobserved are children that could not be looked at, were not come to, or could not be
 	// repaired: nothing is known of how they are now.
-	Unseen []Key
+	Unobserved []Key
 	// Failures of single children, in order.
 	Failures []*failure.Failure
-	// Held are the children that were applied but for fields that cannot change.
-	Held []*failure.Failure
+	// Retained are the children that were applied but for fields that cannot change.
+	Retained []*failure.Failure
 }
 
-// Worst is the failure that a status shows: the first that needs a person, else the first.
-func (r *Report) Worst() *failure.Failure {
+// PrimaryFailure is the failure that a status shows: the first that needs a person, else the first.
+func (r *Report) PrimaryFailure() *failure.Failure {
 	var first *failure.Failure
-	for _, f := range slices.Concat(r.Failures, r.Held) {
+	for _, f := range slices.Concat(r.Failures, r.Retained) {
 		if f.Class != v1alpha1.ClassTransient {
 			return f
 		}
@@ -106,7 +106,7 @@ func (a *Applier) Apply(ctx context.Context, plan Plan) Report {
 	var report Report
 	// Two caches that want the same child come one after the other: a new one that comes
 	// later is told, and gets none.
-	release, failed := a.Recent.claim(ctx, a.Namespace, plan.Steps)
+	release, failed := a.Writes.claim(ctx, a.Namespace, plan.Steps)
 	if failed != nil {
 		report.fail(failed)
 		report.notSeen(plan.Steps)
@@ -174,71 +174,71 @@ func (a *Applier) begin(ctx context.Context, plan *Plan, report *Report) {
 	for i := range parts {
 		report.Changes = append(report.Changes, parts[i].Changes...)
 		report.Inventory = append(report.Inventory, parts[i].Inventory...)
-		report.Open = append(report.Open, parts[i].Open...)
-		report.Fought = append(report.Fought, parts[i].Fought...)
-		report.Unseen = append(report.Unseen, parts[i].Unseen...)
+		report.Remaining = append(report.Remaining, parts[i].Remaining...)
+		report.Deferred = append(report.Deferred, parts[i].Deferred...)
+		report.Unobserved = append(report.Unobserved, parts[i].Unobserved...)
 		report.Failures = append(report.Failures, parts[i].Failures...)
-		report.Held = append(report.Held, parts[i].Held...)
+		report.Retained = append(report.Retained, parts[i].Retained...)
 	}
 }
 
 func (a *Applier) step(ctx context.Context, step *Step, report *Report) (stop bool) {
 	key := step.Key()
-	if step.repairs() && a.Hold != nil && a.Hold(step) {
-		step.Verb, step.Fought = Leave, true
+	if step.repairs() && a.Defer != nil && a.Defer(step) {
+		step.Action, step.Deferred = ReportOnly, true
 	}
-	if step.stranger() && step.Verb != Strip && !step.Fought {
-		report.Open = append(report.Open, Open{Key: key, Fields: step.Foreign, Foreign: true, Found: step.Live})
+	if step.stranger() && step.Action != RemoveForeign && !step.Deferred {
+		report.Remaining = append(report.Remaining, RemainingDrift{Key: key, Fields: step.Foreign, Foreign: true, Found: step.Live})
 	}
-	switch step.Verb {
+	switch step.Action {
 	case Wait:
-		report.Unseen = append(report.Unseen, key)
-		return report.fail(step.Problem)
+		report.Unobserved = append(report.Unobserved, key)
+		return report.fail(step.Failure)
 	case Refuse:
-		return report.fail(step.Problem)
-	case Keep:
+		return report.fail(step.Failure)
+	case None:
 		report.keep(step, step.Live)
-		if change, since, ok := a.Recent.Tried(key, a.Namespace); ok {
+		if change, since, ok := a.Writes.Tried(key, a.Namespace); ok {
 			// It went through after all.
 			change.DoneAt = a.Now()
 			change.Took = change.DoneAt.Sub(since)
 			report.Changes = append(report.Changes, change)
 		}
 		return false
-	case Leave:
+	case ReportOnly:
 		a.leave(step, report)
 		return false
 	case Recreate:
 		return a.recreate(ctx, step, report)
-	case Strip:
+	case RemoveForeign:
 		return a.strip(ctx, step, report)
 	}
-	change := Change{Key: key, Verb: step.Verb, Finding: step.Finding, Deleted: step.Deleted, Intent: step.Intent, Found: step.Live}
+	change := Change{Key: key, Action: step.Action, Drift: step.Drift, Deleted: step.Deleted, Intent: step.Intent, Found: step.Live}
 	applied, err := a.put(ctx, step)
 	change.DoneAt = a.Now()
 	// A repair does not wait for this.
-	change.Reclaimed = step.Verb == Repair && step.reclaims()
+	change.Reclaimed = step.Action == Correct && step.reclaims()
 	if err != nil {
 		if change.Drifted() {
 			if failed := foreign(err, step); failed.Refusal() {
 				return a.refused(step, failed, report)
 			}
-			a.Recent.Try(key, a.Namespace, change, a.Since)
+			a.Writes.Try(key, a.Namespace, change, a.Since)
 		}
-		if change.Drifted() || step.Verb == Update {
+		if change.Drifted() || step.Action == Update {
 			// Neither right nor left as it is.
-			report.Unseen = append(report.Unseen, key)
+			report.Unobserved = append(report.Unobserved, key)
 		}
 		return report.fail(foreign(err, step))
 	}
-	a.Recent.Learn(step.Desired, applied)
-	a.Recent.Put(key, a.Namespace, applied)
+	a.Writes.Learn(step.Desired, applied)
+	a.Writes.Put(key, a.Namespace, applied)
 	if failed, stop := a.keptAltered(step, applied, report); failed {
 		return stop
 	}
 	report.keep(step, applied)
 	since := a.Since
-	if _, first, ok := a.Recent.Tried(key, a.Namespace); ok {
+	if _, first, ok := a.Writes.Tried(key, a.Namespace); ok {
 		since = first
 	}
 	change.Took = change.DoneAt.Sub(since)
@@ -306,7 +306,7 @@ func refusesVersion(err error) bool {
 
 func (a *Applier) send(ctx context.Context, step *Step, extra []client.PatchOption) (client.Object, error) {
 	applied, err := a.sendOnce(ctx, step, extra)
-	if step.Verb == Create && !step.unguarded && refusesVersion(err) {
+	if step.Action == Create && !step.unguarded && refusesVersion(err) {
 		step.unguarded = true
 		applied, err = a.sendOnce(ctx, step, extra)
 	}
@@ -317,14 +317,14 @@ func (a *Applier) sendOnce(ctx context.Context, step *Step, extra []client.Patch
 	intent := step.Intent.DeepCopy()
 	options := append([]client.PatchOption{client.FieldOwner(v1alpha1.FieldManager)}, extra...)
 	switch {
-	case step.Verb == Create && step.unguarded:
-	case step.Verb == Create:
+	case step.Action == Create && step.unguarded:
+	case step.Action == Create:
 		intent.SetResourceVersion(absentVersion)
 	default:
 		// Force is for the object that was looked at: a namesake that came since, of
 		// whoever, is refused by its UID.
 		intent.SetUID(step.Live.GetUID())
-		if step.Verb == TakeOver {
+		if step.Action == TakeOver {
 			// It must still be the object that was found fit.
 			intent.SetResourceVersion(step.Live.GetResourceVersion())
 		}
@@ -350,11 +350,11 @@ func namespaceMissing(err error) bool {
 // foreign names the object in a conflict that a first apply met.
 func foreign(err error, step *Step) *failure.Failure {
 	f := failure.Of(err, "apply", step.Key().String())
-	if apierrors.IsConflict(err) && f.Class == v1alpha1.ClassTransient && step.Verb == Create {
+	if apierrors.IsConflict(err) && f.Class == v1alpha1.ClassTransient && step.Action == Create {
 		// Perhaps by us: an answer may have been lost.
 		f.Message = fmt.Sprintf("%s came into being in the member at the same moment; it is looked at again", step.Key())
 	}
-	if f.Reason == v1alpha1.ReasonObjectOfAnother && step.Verb == Create {
+	if f.Reason == v1alpha1.ReasonObjectOfAnother && step.Action == Create {
 		f.Message = fmt.Sprintf("metadata.name: %q: %s came into being in the member at the same moment, made by somebody else", step.Intent.GetName(), step.Key())
 	}
 	return f
@@ -368,7 +368,7 @@ func (a *Applier) prune(ctx context.Context, target Target, report *Report) (sto
 		report.Inventory = append(report.Inventory, target.entry())
 		return report.fail(failure.Of(err, "prune", target.Key.String()))
 	}
-	report.Changes = append(report.Changes, Change{Key: target.Key, Verb: Prune, DoneAt: a.Now()})
+	report.Changes = append(report.Changes, Change{Key: target.Key, Action: Prune, DoneAt: a.Now()})
 	return false
 }
 
@@ -377,8 +377,8 @@ func (r *Report) keep(step *Step, object metav1.Object) {
 	e := entry(step.Key(), object)
 	e.Recreating = step.Recreating && !adopted(object)
 	r.Inventory = append(r.Inventory, e)
-	if step.Held != nil {
-		r.Held = append(r.Held, step.Held)
+	if step.Retained != nil {
+		r.Retained = append(r.Retained, step.Retained)
 	}
 }
 
@@ -397,7 +397,7 @@ func stops(f *failure.Failure) bool {
 // notSeen notes children that nothing was found out about.
 func (r *Report) notSeen(steps []Step) {
 	for i := range steps {
-		r.Unseen = append(r.Unseen, steps[i].Key())
+		r.Unobserved = append(r.Unobserved, steps[i].Key())
 	}
 }
 
