@@ -20,6 +20,7 @@ func main() {
 	var o manager.Options
 	flag.StringVar(&o.Metrics, "metrics-bind-address", ":8080", "Address of the metrics endpoint; 0 turns it off.")
 	flag.StringVar(&o.Probes, "health-probe-bind-address", ":8081", "Address of /healthz and /readyz; 0 turns them off.")
+	flag.StringVar(&o.Profiles, "pprof-bind-address", "0", "Address of the profiles, /debug/pprof. They can hold secrets: bind to loopback. 0 turns them off.")
 	flag.StringVar(&o.Inventory, "inventory-namespace", v1alpha1.InventoryNamespace, "Namespace of the ClusterProfiles and of the members' credentials.")
 	flag.BoolVar(&o.Elect, "leader-elect", true, "Work only while holding the lease, so that a second manager stands by.")
 	flag.StringVar(&o.ElectionNamespace, "leader-election-namespace", v1alpha1.InventoryNamespace, "Namespace of the lease.")

@@ -38,6 +38,8 @@ import (
 type Options struct {
 	// Metrics and Probes are addresses to listen at; "0" turns them off.
 	Metrics, Probes string
+	// Profiles is the address of /debug/pprof; "" or "0" turns it off.
+	Profiles string
 	// Inventory is the namespace of ClusterProfiles and credentials.
 	Inventory string
 	// Elect works only while holding the lease in ElectionNamespace.
@@ -99,6 +101,7 @@ func New(hubConfig *rest.Config, o Options) (mcmanager.Manager, error) {
 		}},
 		Metrics:                             metricsserver.Options{BindAddress: o.Metrics},
 		HealthProbeBindAddress:              o.Probes,
+		PprofBindAddress:                    o.Profiles,
 		LeaderElection:                      o.Elect,
 		LeaderElectionResourceLockInterface: lock,
 		LeaderElectionReleaseOnCancel:       true,
