@@ -18,7 +18,7 @@ var cacheClusterTerms = []Term{
 	cacheReason(ReasonAbandoned, "children were left behind in a member that did not answer, as the annotation `cache.reconcile-lab.io/abandon` or `reconcile-lab leave --abandon` asked",
 		"remove them there some day; the message names them. Removing the annotation removes the condition"),
 	cacheReason(ReasonDeleting, "being deleted; the message names the members that still hold children",
-		"wait; for a member that never comes back see [Deleting while a member is away](#deleting-while-a-member-is-away)"),
+		"wait; for a member that never comes back see [Deleting while a member is unreachable](#deleting-while-a-member-is-unreachable)"),
 }
 
 var memberTerms = []Term{
@@ -70,7 +70,7 @@ var profileTerms = []Term{
 	profileReason(ReasonCredentialExpiresSoon, "the credential ends soon; the message has the date and the days that are left", "renew it: "+joinIt),
 	profileReason(ReasonCredentialExpired, "the credential has ended", "renew it: "+joinIt),
 	profileReason(ReasonLeftoversFound, "the member holds children that no MemberCache of this hub owns; the message names them",
-		"remove or release them with the commands of the message, unless another hub looks after them; see [members.md](members.md#children-that-nobody-looks-after)"),
+		"remove or release them with the commands of the message, unless another hub looks after them; see [members.md](members.md#orphaned-children)"),
 }
 
 func cacheReason(word, meaning, remedy string) Term {
