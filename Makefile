@@ -81,6 +81,10 @@ bench: build ## Measure an embedded lab of its own with MEMBERS, CACHES, TRIALS;
 lint: ## golangci-lint, import rules included.
 	$(TOOL) golangci-lint run --allow-parallel-runners ./...
 
+.PHONY: prose
+prose: ## Check documents and Go comments for the terms of docs/glossary.md and for long sentences.
+	go tool -modfile=hack/tools/prose.mod vale --config hack/prose/vale.ini --output line $$(git ls-files '*.md' '*.go' | grep -vE '^docs/api.md$$|zz_generated')
+
 .PHONY: generate
 generate: ## Regenerate deepcopy code, CRDs, docs/api.md and the tables of docs/conditions.md.
 	$(TOOL) controller-gen object crd paths=./api/... output:crd:dir=deploy/crd
