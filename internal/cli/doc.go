@@ -2,7 +2,7 @@
 //
 // It promises that standard output holds results and nothing else (notes and
 // errors go to standard error), that each exit code has one meaning (see
-// exitcodes.go), that `-o json` and `-o yaml` print the same facts as the text,
+// exit_codes.go), that `-o json` and `-o yaml` print the same facts as the text,
 // and that the lines which scripts look for keep their wording.
 //
 // Input are arguments, files and the hub's API; it talks to members only to
