@@ -17,10 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/hub/placement"
 )
 
 const (
-	// applyManager owns the fields that `apply` sets.
+	// applyManager is the field manager of `apply`.
 	applyManager = "reconcile-lab-cli"
 	applyTimeout = 5 * time.Minute
 )
@@ -33,12 +34,12 @@ func (a *app) applyCommand() *cobra.Command {
 	var f applyFlags
 	cmd := &cobra.Command{
 		Use:   "apply FILE...",
-		Short: "Apply CacheClusters to the hub and wait until their caches are ready",
-		Long: "apply reads CacheClusters from files, folders and - (standard input), checks all of them\n" +
-			"against the hub, and only when all are right applies them and waits until each is ready.\n" +
-			"It waits 5 minutes, or --timeout, also for what is in the way and passes by itself.\n\n" +
-			"It exits with 0 when all are ready, 2 if anything was refused (nothing was changed then),\n" +
-			"3 if some were not ready in time, 4 if some cannot become ready before somebody acts.",
+		Short: "Apply CacheClusters to the hub and wait until they are ready",
+		Long: "Read CacheClusters from files, folders and - (standard input), and validate all of them\n" +
+			"against the hub. If all are valid, apply them and wait until each is ready: 5 minutes, or\n" +
+			"--timeout. An obstacle that clears by itself is waited for as well.\n\n" +
+			"The exit code is 0 if all are ready, 2 if one is refused (nothing is changed then), 3 if\n" +
+			"one is not ready in time, 4 if one is blocked until someone acts.",
 		Example: "  reconcile-lab apply examples/cache-cluster.yaml",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,26 +47,26 @@ func (a *app) applyCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.forceConflicts, "force-conflicts", false, "take over fields that somebody else has set")
-	flags.BoolVar(&f.createNamespace, "create-namespace", false, "create namespaces that the hub lacks")
+	flags.BoolVar(&f.forceConflicts, "force-conflicts", false, "take ownership of fields that another field manager set")
+	flags.BoolVar(&f.createNamespace, "create-namespace", false, "create namespaces that do not exist on the hub")
 	return cmd
 }
 
-// applied is one CacheCluster that was applied and what became of it.
-type applied struct {
-	name       string // namespace/name
-	before     *v1alpha1.CacheCluster
+// appliedCache is the result of applying one CacheCluster.
+type appliedCache struct {
+	name       string                 // namespace/name
+	before     *v1alpha1.CacheCluster // nil if apply created it
 	generation int64
 	change     change
-	// now is the latest sight of it; nil if it was deleted meanwhile.
-	now *v1alpha1.CacheCluster
+	// latest is the last observed object; nil once another client deleted it.
+	latest *v1alpha1.CacheCluster
 }
 
-func (ap *applied) verdict() verdict {
-	if ap.now == nil {
-		return verdictStalled
+func (ac *appliedCache) readiness() readiness {
+	if ac.latest == nil {
+		return readinessStalled
 	}
-	return judge(ap.now, ap.generation)
+	return readinessOf(ac.latest, ac.generation)
 }
 
 func (a *app) apply(ctx context.Context, paths []string, f applyFlags) error {
@@ -77,7 +78,7 @@ func (a *app) apply(ctx context.Context, paths []string, f applyFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := place(manifests, h.namespace, a.hub.namespace != ""); err != nil {
+	if err := setNamespaces(manifests, h.namespace, a.hub.namespace != ""); err != nil {
 		return withCode(exitUsage, err)
 	}
 	missing, err := h.missingNamespaces(ctx, manifests)
@@ -85,111 +86,122 @@ func (a *app) apply(ctx context.Context, paths []string, f applyFlags) error {
 		return err
 	}
 	if len(missing) > 0 && !f.createNamespace {
-		return badInput("the hub has no namespace %s: pass --create-namespace, or correct the name", missing[0])
+		return badInput("metadata.namespace: %s: not found on the hub; pass --create-namespace, or correct the name", missing[0])
 	}
 	if err := h.validate(ctx, manifests, missing, f.forceConflicts); err != nil {
 		return err
 	}
-	ctx, cancel := a.deadline(ctx, applyTimeout)
+	ctx, cancel := a.withTimeout(ctx, applyTimeout)
 	defer cancel()
 	for _, ns := range missing {
 		err := h.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("creating namespace %s: %w", ns, h.explain(err))
+			return fmt.Errorf("create namespace %s: %w", ns, h.wrapError(err))
 		}
 	}
-	all := make([]*applied, 0, len(manifests))
+	caches := make([]*appliedCache, 0, len(manifests))
 	for _, m := range manifests {
-		ap, err := h.applyOne(ctx, m, f.forceConflicts)
+		ac, err := h.applyOne(ctx, m, f.forceConflicts)
 		if err != nil {
 			return err
 		}
-		all = append(all, ap)
+		caches = append(caches, ac)
 	}
-	return a.reportApplied(all, a.await(ctx, h, all))
+	return a.reportApplied(caches, a.awaitReady(ctx, h, caches))
 }
 
-// missingNamespaces of the manifests on the hub, each once.
+// missingNamespaces returns the namespaces of the manifests that do not exist on
+// the hub, each once.
 func (h *hub) missingNamespaces(ctx context.Context, manifests []manifest) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var missing []string
-	seen := map[string]bool{}
+	checked := map[string]bool{}
 	for _, m := range manifests {
 		name := m.object.GetNamespace()
-		if seen[name] {
+		if checked[name] {
 			continue
 		}
-		seen[name] = true
+		checked[name] = true
 		err := h.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
 		switch {
 		case apierrors.IsNotFound(err):
 			missing = append(missing, name)
 		case apierrors.IsForbidden(err):
-			// Whoever may not read namespaces learns it from the dry run.
+			// Without the right to read namespaces, the dry run reports a missing one.
 		case err != nil:
-			return nil, h.explain(err)
+			return nil, h.wrapError(err)
 		}
 	}
 	return missing, nil
 }
 
-// validate has the hub check every manifest without writing any, checks what
-// admission leaves to the hub's controllers, and reports all that is wrong with
-// all of them.
+// validate checks every manifest without a write: by a dry run on the hub, then by
+// the rules that only the hub manager checks. It returns all problems of all
+// manifests.
 func (h *hub) validate(ctx context.Context, manifests []manifest, missing []string, force bool) error {
 	var errs []error
 	members := h.members(ctx)
 	for _, m := range manifests {
-		refuse := func(err error) {
-			errs = append(errs, fmt.Errorf("%s: CacheCluster %s/%s: %w", m.source, m.object.GetNamespace(), m.object.GetName(), err))
-		}
-		obj, force := m.object.DeepCopy(), force
-		moved := slices.Contains(missing, obj.GetNamespace())
-		if moved {
-			// The rules are the same in every namespace, and this one is always there.
-			obj.SetNamespace(metav1.NamespaceDefault)
-			// An object of that name there is another one.
-			force = true
-		}
-		err := h.serverApply(ctx, obj, force, client.DryRunAll)
-		if isUnreachable(err) || isNoKind(err) {
-			return h.explain(err)
-		}
+		problems, err := h.validateOne(ctx, m, members, slices.Contains(missing, m.object.GetNamespace()), force)
 		if err != nil {
-			refuse(advise(err))
-		}
-		if err != nil || moved {
-			// The hub's answer is none, or is mixed with the other object.
-			obj = m.object
-		}
-		var cc v1alpha1.CacheCluster
-		if converting := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &cc); converting != nil {
-			if err == nil {
-				refuse(converting)
-			}
-			continue
-		}
-		problems := unreadable(&cc)
-		if err == nil && len(problems) == 0 {
-			problems = unrunnable(&cc, members)
+			return err
 		}
 		for _, p := range problems {
-			refuse(errors.New(p))
+			errs = append(errs, fmt.Errorf("%s: CacheCluster %s/%s: %w", m.source, m.object.GetNamespace(), m.object.GetName(), p))
 		}
 	}
-	return withCode(exitUsage, errors.Join(errs...))
+	return withCode(exitUsage, newErrorList(errs...))
 }
 
-// advise adds to a refusal the way out that is this program's.
-func advise(err error) error {
+// validateOne returns the problems of one manifest. An error means that the hub
+// could not be asked.
+func (h *hub) validateOne(ctx context.Context, m manifest, members []placement.Member, namespaceMissing, force bool) ([]error, error) {
+	obj := m.object.DeepCopy()
+	if namespaceMissing {
+		// The validation rules are the same in every namespace, and this one exists.
+		obj.SetNamespace(metav1.NamespaceDefault)
+		// An unrelated object with the same name may own the fields there.
+		force = true
+	}
+	err := h.serverApply(ctx, obj, force, client.DryRunAll)
+	if isUnreachable(err) || isUnknownKind(err) {
+		return nil, h.wrapError(err)
+	}
+	var problems []error
+	if err != nil {
+		problems = append(problems, withConflictHint(err))
+	}
+	if err != nil || namespaceMissing {
+		// The response is missing, or is merged with the unrelated object.
+		obj = m.object
+	}
+	var cc v1alpha1.CacheCluster
+	if converting := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &cc); converting != nil {
+		if err == nil {
+			problems = append(problems, converting)
+		}
+		return problems, nil
+	}
+	texts := validateSpec(&cc)
+	if err == nil && len(texts) == 0 {
+		texts = validateTemplates(&cc, members)
+	}
+	for _, text := range texts {
+		problems = append(problems, errors.New(text))
+	}
+	return problems, nil
+}
+
+// withConflictHint adds to a conflict how apply can resolve it.
+func withConflictHint(err error) error {
 	if apierrors.IsConflict(err) {
-		return fmt.Errorf("pass --force-conflicts to take these fields over, or leave them out of the file: %w", err)
+		return fmt.Errorf("conflict with another field manager; pass --force-conflicts to take ownership of the fields, or remove them from the file: %w", err)
 	}
 	return err
 }
 
-// serverApply makes obj what the hub answers.
+// serverApply applies obj and replaces its content with the response of the hub.
 func (h *hub) serverApply(ctx context.Context, obj *unstructured.Unstructured, force bool, opts ...client.PatchOption) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -201,26 +213,26 @@ func (h *hub) serverApply(ctx context.Context, obj *unstructured.Unstructured, f
 	if force {
 		opts = append(opts, client.ForceOwnership)
 	}
-	// Client.Apply cannot ask for strict validation.
+	// Client.Apply has no option for strict validation.
 	return h.Patch(ctx, obj, client.RawPatch(types.ApplyPatchType, data), opts...)
 }
 
-func (h *hub) applyOne(ctx context.Context, m manifest, force bool) (*applied, error) {
+func (h *hub) applyOne(ctx context.Context, m manifest, force bool) (*appliedCache, error) {
 	key := client.ObjectKeyFromObject(m.object)
-	ap := &applied{name: key.String(), before: &v1alpha1.CacheCluster{}, now: &v1alpha1.CacheCluster{}}
-	if err := h.Get(ctx, key, ap.before); apierrors.IsNotFound(err) {
-		ap.before = nil
+	ac := &appliedCache{name: key.String(), before: &v1alpha1.CacheCluster{}, latest: &v1alpha1.CacheCluster{}}
+	if err := h.Get(ctx, key, ac.before); apierrors.IsNotFound(err) {
+		ac.before = nil
 	} else if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.source, h.explain(err))
+		return nil, fmt.Errorf("%s: %w", m.source, h.wrapError(err))
 	}
 	obj := m.object.DeepCopy()
 	if err := h.serverApply(ctx, obj, force); err != nil {
-		return nil, fmt.Errorf("%s: CacheCluster %s: %w", m.source, key, advise(h.explain(err)))
+		return nil, fmt.Errorf("%s: CacheCluster %s: %w", m.source, key, withConflictHint(h.wrapError(err)))
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, ap.now); err != nil {
-		return nil, fmt.Errorf("%s: the hub's answer: %w", m.source, err)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, ac.latest); err != nil {
+		return nil, fmt.Errorf("%s: decode the response of the hub: %w", m.source, err)
 	}
-	ap.generation = ap.now.Generation
-	ap.change = compare(ap.before, ap.now)
-	return ap, nil
+	ac.generation = ac.latest.Generation
+	ac.change = compare(ac.before, ac.latest)
+	return ac, nil
 }

@@ -12,56 +12,56 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-func TestJudgeReadsOnlyWhatIsAboutTheGeneration(t *testing.T) {
+func TestReadinessOf_IgnoresOlderGenerations(t *testing.T) {
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 2}
 	for _, tc := range []struct {
 		reason     string
 		observed   int64
 		conditions []metav1.Condition
-		want       verdict
+		want       readiness
 	}{
-		{"nothing observed", 0, nil, verdictProgressing},
-		{"ready", 2, []metav1.Condition{ready}, verdictReady},
-		{"ready, but of the spec before", 1, []metav1.Condition{ready}, verdictProgressing},
-		{"a condition of the spec before in a status of this one", 2, []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 1}}, verdictProgressing},
-		{"not known is not ready", 2, []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, ObservedGeneration: 2}}, verdictProgressing},
-		{"stalled", 2, []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: 2}}, verdictStalled},
-		{"a newer spec's readiness counts for this one", 3, []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 3}}, verdictReady},
+		{"nothing observed", 0, nil, readinessProgressing},
+		{"ready", 2, []metav1.Condition{ready}, readinessReady},
+		{"ready in an older generation", 1, []metav1.Condition{ready}, readinessProgressing},
+		{"a condition of an older generation in a present status", 2, []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 1}}, readinessProgressing},
+		{"an unknown condition is not ready", 2, []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, ObservedGeneration: 2}}, readinessProgressing},
+		{"stalled", 2, []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: 2}}, readinessStalled},
+		{"ready in a newer generation", 3, []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 3}}, readinessReady},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			cc := &v1alpha1.CacheCluster{}
 			cc.Status.ObservedGeneration, cc.Status.Conditions = tc.observed, tc.conditions
-			if got := judge(cc, 2); got != tc.want {
+			if got := readinessOf(cc, 2); got != tc.want {
 				t.Errorf("%s, want %s", got, tc.want)
 			}
 		})
 	}
 }
 
-func TestStalledIsFinalOnlyWhereSomebodyHasToAct(t *testing.T) {
+func TestReadinessOf_StalledOnlyUntilObstacleClears(t *testing.T) {
 	blocked := func(name, reason, hint string) v1alpha1.ClusterStatus {
 		m := member(name, v1alpha1.MemberBlocked, 3, reason)
 		m.Hint = hint
 		return m
 	}
-	fight := blocked("a", v1alpha1.ReasonDriftFight, "stop the other manager")
+	conflict := blocked("a", v1alpha1.ReasonDriftFight, "stop the other controller")
 	for _, tc := range []struct {
 		reason  string
 		members []v1alpha1.ClusterStatus
 		placed  metav1.ConditionStatus
-		want    verdict
+		want    readiness
 	}{
-		{"a fight ends by itself", []v1alpha1.ClusterStatus{fight}, metav1.ConditionTrue, verdictProgressing},
-		{"a fight and pods that fail", []v1alpha1.ClusterStatus{fight, member("b", v1alpha1.MemberDegraded, 1, v1alpha1.ReasonPodsCrashing)}, metav1.ConditionTrue, verdictProgressing},
-		{"a fight beside what stays", []v1alpha1.ClusterStatus{fight, blocked("b", v1alpha1.ReasonQuotaExceeded, "raise it")}, metav1.ConditionTrue, verdictStalled},
-		{"a fight, and a placement that names nobody", []v1alpha1.ClusterStatus{fight}, metav1.ConditionFalse, verdictStalled},
-		{"a namespace that is being deleted", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonNamespaceTerminating, "")}, metav1.ConditionTrue, verdictProgressing},
-		{"a MemberCache of an earlier cache of this name", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonNameConflict, "")}, metav1.ConditionTrue, verdictProgressing},
-		{"an object of somebody else that is being deleted", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonObjectOfAnother, "wait until it is gone, or see what holds it in the member")}, metav1.ConditionTrue, verdictProgressing},
-		{"an object of somebody else", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonObjectOfAnother, "rename the CacheCluster")}, metav1.ConditionTrue, verdictStalled},
-		{"an immutable field", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonImmutableField, "")}, metav1.ConditionTrue, verdictStalled},
-		{"a spec that cannot be met", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonInvalidSpec, "")}, metav1.ConditionTrue, verdictStalled},
-		{"no member at all", nil, metav1.ConditionTrue, verdictStalled},
+		{"a conflict with another controller clears by itself", []v1alpha1.ClusterStatus{conflict}, metav1.ConditionTrue, readinessProgressing},
+		{"a conflict, and pods that crash", []v1alpha1.ClusterStatus{conflict, member("b", v1alpha1.MemberDegraded, 1, v1alpha1.ReasonPodsCrashing)}, metav1.ConditionTrue, readinessProgressing},
+		{"a conflict, and a quota that stays exceeded", []v1alpha1.ClusterStatus{conflict, blocked("b", v1alpha1.ReasonQuotaExceeded, "raise it")}, metav1.ConditionTrue, readinessStalled},
+		{"a conflict, and an invalid placement", []v1alpha1.ClusterStatus{conflict}, metav1.ConditionFalse, readinessStalled},
+		{"a namespace in deletion", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonNamespaceTerminating, "")}, metav1.ConditionTrue, readinessProgressing},
+		{"a MemberCache of an earlier cache of this name", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonNameConflict, "")}, metav1.ConditionTrue, readinessProgressing},
+		{"another owner's object in deletion", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonObjectOfAnother, "wait until it is gone, or see what holds it in the member")}, metav1.ConditionTrue, readinessProgressing},
+		{"another owner's object", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonObjectOfAnother, "rename the CacheCluster")}, metav1.ConditionTrue, readinessStalled},
+		{"an immutable field", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonImmutableField, "")}, metav1.ConditionTrue, readinessStalled},
+		{"an invalid spec", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonInvalidSpec, "")}, metav1.ConditionTrue, readinessStalled},
+		{"no member", nil, metav1.ConditionTrue, readinessStalled},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			cc := sampleCache(tc.members...)
@@ -69,14 +69,14 @@ func TestStalledIsFinalOnlyWhereSomebodyHasToAct(t *testing.T) {
 				{Type: v1alpha1.ConditionPlaced, Status: tc.placed, ObservedGeneration: 1},
 				{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: 1},
 			}
-			if got := judge(cc, 1); got != tc.want {
+			if got := readinessOf(cc, 1); got != tc.want {
 				t.Errorf("%s, want %s", got, tc.want)
 			}
 		})
 	}
 }
 
-func TestTheSummaryClaimsOfMembersOnlyWhatWasSeen(t *testing.T) {
+func TestCompleteChange_ClaimsOnlyReportedMembers(t *testing.T) {
 	with := func(name string, state v1alpha1.MemberState, class v1alpha1.ErrorClass, reason string) v1alpha1.ClusterStatus {
 		m := member(name, state, 3, reason)
 		m.Class = class
@@ -88,7 +88,7 @@ func TestTheSummaryClaimsOfMembersOnlyWhatWasSeen(t *testing.T) {
 	rolling := with("b", v1alpha1.MemberProgressing, "", v1alpha1.ReasonRollingOut)
 	pending := with("b", v1alpha1.MemberProgressing, "", v1alpha1.ReasonPending)
 	retried := with("b", v1alpha1.MemberProgressing, v1alpha1.ClassTransient, v1alpha1.ReasonMemberError)
-	away := with("b", v1alpha1.MemberUnreachable, v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)
+	unreachable := with("b", v1alpha1.MemberUnreachable, v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)
 	leaving := with("b", v1alpha1.MemberDeleting, "", v1alpha1.ReasonChildrenTerminating)
 	invalid := with("b", v1alpha1.MemberBlocked, v1alpha1.ClassInvalid, v1alpha1.ReasonInvalidSpec)
 	rejected := with("c", v1alpha1.MemberBlocked, v1alpha1.ClassInvalid, v1alpha1.ReasonRejected)
@@ -97,58 +97,58 @@ func TestTheSummaryClaimsOfMembersOnlyWhatWasSeen(t *testing.T) {
 	fought := fight
 	fought.OpenDrifts = []v1alpha1.DriftFinding{{Object: "StatefulSet/cache-cluster", Fields: []string{"spec.replicas"}}}
 
-	const part, none = "updated CacheCluster on the hub, not seen in full in any member yet", "updated CacheCluster on the hub, nothing in any member"
+	const part, none = "updated CacheCluster on the hub, not yet fully applied in any member", "updated CacheCluster on the hub, not applied in any member"
 	for _, tc := range []struct {
 		reason  string
 		members []v1alpha1.ClusterStatus
 		want    string
 	}{
 		{"an invalid spec changes nothing, though the revision is the same", []v1alpha1.ClusterStatus{invalid}, none},
-		{"nobody is placed", nil, none},
-		{"a member on its way out is not to hold it", []v1alpha1.ClusterStatus{invalid, leaving}, none},
-		{"one member alone is invalid", []v1alpha1.ClusterStatus{ready, invalid}, "updated stateful workload (seen in full in 1 of 2 members)"},
-		{"a rejected child, beside which others may be written", []v1alpha1.ClusterStatus{ready, rolling, rejected}, "updated stateful workload (seen in full in 2 of 3 members)"},
-		{"an immutable field, beside which everything else is applied", []v1alpha1.ClusterStatus{immutable}, part},
-		{"a member's own template has a revision of its own", []v1alpha1.ClusterStatus{overridden, rolling}, "updated stateful workload"},
-		{"a report about an older spec", []v1alpha1.ClusterStatus{ready, pending}, "updated stateful workload (seen in full in 1 of 2 members)"},
-		{"an error that passes", []v1alpha1.ClusterStatus{retried}, part},
-		{"a member that is away", []v1alpha1.ClusterStatus{away}, part},
-		{"a fight, while the field is right", []v1alpha1.ClusterStatus{fight}, "updated stateful workload"},
-		{"a fight, while the field is wrong", []v1alpha1.ClusterStatus{fought}, part},
+		{"no member is placed", nil, none},
+		{"a member in deletion does not count", []v1alpha1.ClusterStatus{invalid, leaving}, none},
+		{"one of two members is invalid", []v1alpha1.ClusterStatus{ready, invalid}, "updated stateful workload (fully applied in 1 of 2 members)"},
+		{"a rejected child; other children may be written", []v1alpha1.ClusterStatus{ready, rolling, rejected}, "updated stateful workload (fully applied in 2 of 3 members)"},
+		{"an immutable field; the other fields are applied", []v1alpha1.ClusterStatus{immutable}, part},
+		{"an override changes the revision of its member", []v1alpha1.ClusterStatus{overridden, rolling}, "updated stateful workload"},
+		{"a report about an older spec", []v1alpha1.ClusterStatus{ready, pending}, "updated stateful workload (fully applied in 1 of 2 members)"},
+		{"a transient error", []v1alpha1.ClusterStatus{retried}, part},
+		{"an unreachable member", []v1alpha1.ClusterStatus{unreachable}, part},
+		{"a conflict while the field is as desired", []v1alpha1.ClusterStatus{conflict}, "updated stateful workload"},
+		{"a conflict while the field differs", []v1alpha1.ClusterStatus{fought}, part},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			now := sampleCache(tc.members...)
 			now.Generation = 2
 			now.Status.ObservedGeneration = 2
-			ap := &applied{before: sampleCache(ready), now: now, generation: 2, change: change{verb: "updated", what: []string{"stateful workload"}}}
+			ac := &appliedCache{before: sampleCache(ready), latest: now, generation: 2, change: change{verb: "updated", parts: []string{"stateful workload"}}}
 			now.Status.Conditions = nil
-			ap.describe()
-			if got := ap.change.String(); got != tc.want {
+			ac.completeChange()
+			if got := ac.change.String(); got != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
 		})
 	}
 	t.Run("labels and annotations stay on the hub", func(t *testing.T) {
-		ap := &applied{before: sampleCache(fought), now: sampleCache(fought), generation: 1, change: change{verb: "updated", what: []string{"metadata"}}}
-		ap.describe()
-		if got := ap.change.String(); got != "updated metadata" {
+		ac := &appliedCache{before: sampleCache(fought), latest: sampleCache(fought), generation: 1, change: change{verb: "updated", parts: []string{"metadata"}}}
+		ac.completeChange()
+		if got := ac.change.String(); got != "updated metadata" {
 			t.Errorf("%q", got)
 		}
 	})
-	t.Run("a placement that cannot be read changes no member", func(t *testing.T) {
+	t.Run("an invalid placement changes no member", func(t *testing.T) {
 		now := sampleCache(ready)
 		now.Generation = 2
 		now.Status.ObservedGeneration = 2
 		now.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalidPlacement, ObservedGeneration: 2}}
-		ap := &applied{before: sampleCache(ready), now: now, generation: 2, change: change{verb: "updated", what: []string{"placement"}}}
-		ap.describe()
-		if got := ap.change.String(); got != none {
+		ac := &appliedCache{before: sampleCache(ready), latest: now, generation: 2, change: change{verb: "updated", parts: []string{"placement"}}}
+		ac.completeChange()
+		if got := ac.change.String(); got != none {
 			t.Errorf("%q", got)
 		}
 	})
 }
 
-func TestCompareSaysWhatChanged(t *testing.T) {
+func TestCompare_NamesChangedParts(t *testing.T) {
 	base := func() *v1alpha1.CacheCluster {
 		cc := sampleCache()
 		cc.Spec.Replicas = ptr.To[int32](2)
@@ -169,7 +169,7 @@ func TestCompareSaysWhatChanged(t *testing.T) {
 			cc.Spec.Service = &v1alpha1.ServiceSpec{Type: v1alpha1.ServiceClusterIP}
 		}, "updated service"},
 		{"the exporter, which is a container and a port", func(cc *v1alpha1.CacheCluster) { cc.Spec.Exporter = &v1alpha1.ExporterSpec{Enabled: true} }, "updated stateful workload and service"},
-		{"what the hub does about drift, which changes no child", func(cc *v1alpha1.CacheCluster) {
+		{"the drift policy, which changes no child", func(cc *v1alpha1.CacheCluster) {
 			cc.Spec.Drift = &v1alpha1.DriftPolicy{Ignore: []v1alpha1.DriftIgnore{{Path: "spec.replicas"}}}
 		}, "updated policies"},
 		{"placement", func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.Clusters = []string{"a"} }, "updated placement"},
@@ -191,7 +191,7 @@ func TestCompareSaysWhatChanged(t *testing.T) {
 	}
 }
 
-func TestApplyEnds(t *testing.T) {
+func TestReportApplied_PrintsResultAndExitCode(t *testing.T) {
 	ready := member("member-1", v1alpha1.MemberReady, 3, "PodsReady")
 	failing := member("member-2", v1alpha1.MemberDegraded, 1, v1alpha1.ReasonImagePullFailing)
 	failing.Message, failing.Hint = `pod x-0: cannot pull "memcached:9"`, "check spec.image"
@@ -200,7 +200,7 @@ func TestApplyEnds(t *testing.T) {
 	stalled := sampleCache(ready, failing)
 	stalled.Status.Conditions = append(stalled.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: 1})
 	fighting := member("member-1", v1alpha1.MemberBlocked, 3, v1alpha1.ReasonDriftFight)
-	fighting.Class, fighting.Message, fighting.Hint = v1alpha1.ClassConflict, "StatefulSet/cache-cluster: spec.replicas was changed 5 times by hpa", "stop the other manager"
+	fighting.Class, fighting.Message, fighting.Hint = v1alpha1.ClassConflict, "StatefulSet/cache-cluster: spec.replicas was changed 5 times by hpa", "stop the other controller"
 	fight := sampleCache(fighting)
 	fight.Status.Conditions = append(fight.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: 1})
 	unseen := sampleCache()
@@ -224,12 +224,12 @@ func TestApplyEnds(t *testing.T) {
 			"reconcile: nothing to change\nstatus: ready", 0},
 		{"nothing to do, but it was not ready before", []pair{{sampleCache(failing), sampleCache(ready)}},
 			"reconcile: nothing to change\nstatus: progressing -> ready", 0},
-		{"a member that is not ready in time, with why and what to do", []pair{{nil, sampleCache(ready, elsewhere)}},
+		{"a member that is not ready in time, with message and hint", []pair{{nil, sampleCache(ready, elsewhere)}},
 			`default/cache-cluster: MembersNotReady: not all members are ready
 member-2: Degraded 1/3 ImagePullFailing
   pod x-0: cannot pull "memcached:9"
   hint: check spec.image
-reconcile: created stateful workload and service (seen in full in 1 of 2 members)
+reconcile: created stateful workload and service (fully applied in 1 of 2 members)
 status: progressing -> not ready`, 3},
 		{"stalled", []pair{{nil, stalled}},
 			`default/cache-cluster: MembersNotReady: not all members are ready
@@ -238,41 +238,41 @@ member-2: Degraded 1/3 ImagePullFailing
   hint: check spec.image
 reconcile: created stateful workload and service
 status: progressing -> not ready`, 4},
-		{"a fight that did not end in time", []pair{{nil, fight}},
+		{"a conflict that did not end in time", []pair{{nil, fight}},
 			`default/cache-cluster: MembersNotReady: not all members are ready
 member-1: Blocked 3/3 DriftFight
   StatefulSet/cache-cluster: spec.replicas was changed 5 times by hpa
-  hint: stop the other manager
+  hint: stop the other controller
 reconcile: created stateful workload and service
 status: progressing -> not ready`, 3},
-		{"a hub whose manager does nothing", []pair{{nil, unseen}},
-			"default/cache-cluster: the hub manager has not looked at this change: is it running? It renews a lease then: kubectl get lease -n reconcile-lab-system hub.cache.reconcile-lab.io -o yaml\n" +
-				"reconcile: created CacheCluster on the hub, nothing seen in any member yet\nstatus: progressing -> not ready", 3},
-		{"deleted meanwhile", []pair{{nil, nil}},
-			"default/cache-cluster: somebody else deleted it\nreconcile: created CacheCluster on the hub, then somebody else deleted it\nstatus: progressing -> not ready", 4},
-		{"several new ones", []pair{{nil, sampleCache(ready)}, {nil, other(sampleCache(ready))}},
+		{"a hub manager that does not run", []pair{{nil, unseen}},
+			"default/cache-cluster: the hub manager has not observed this change; check that it runs and renews its lease: kubectl get lease -n reconcile-lab-system hub.cache.reconcile-lab.io -o yaml\n" +
+				"reconcile: created CacheCluster on the hub, no report from any member yet\nstatus: progressing -> not ready", 3},
+		{"deleted by another client", []pair{{nil, nil}},
+			"default/cache-cluster: deleted by another client\nreconcile: created CacheCluster on the hub, then another client deleted it\nstatus: progressing -> not ready", 4},
+		{"several new objects", []pair{{nil, sampleCache(ready)}, {nil, other(sampleCache(ready))}},
 			"default/cache-cluster: created stateful workload and service, Ready\ndefault/other: created stateful workload and service, Ready\n" +
 				"reconcile: created stateful workload and service\nstatus: progressing -> ready", 0},
-		{"several with different fates", []pair{{nil, sampleCache(ready)}, {other(sampleCache(ready)), other(sampleCache(ready))}},
+		{"several objects with different changes", []pair{{nil, sampleCache(ready)}, {other(sampleCache(ready)), other(sampleCache(ready))}},
 			"default/cache-cluster: created stateful workload and service, Ready\ndefault/other: nothing to change, Ready\n" +
 				"reconcile: created 1 cache, unchanged 1 cache\nstatus: progressing -> ready", 0},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			var all []*applied
+			var all []*appliedCache
 			for _, p := range tc.objects {
-				ap := &applied{name: "default/cache-cluster", before: p.before, generation: 1, now: p.now}
+				ac := &appliedCache{name: "default/cache-cluster", before: p.before, generation: 1, latest: p.now}
 				if p.now != nil {
-					ap.name = p.now.Namespace + "/" + p.now.Name
+					ac.name = p.now.Namespace + "/" + p.now.Name
 				}
-				ap.change = compare(p.before, p.now)
-				all = append(all, ap)
+				ac.change = compare(p.before, p.now)
+				all = append(all, ac)
 			}
 			var out bytes.Buffer
 			err := (&app{out: &out}).reportApplied(all, context.DeadlineExceeded)
 			if tc.wantCode == 0 {
 				out.Reset()
-				for _, ap := range all {
-					ap.change = compare(ap.before, ap.now)
+				for _, ac := range all {
+					ac.change = compare(ac.before, ac.latest)
 				}
 				err = (&app{out: &out}).reportApplied(all, nil)
 			}
@@ -286,25 +286,25 @@ status: progressing -> not ready`, 3},
 	}
 }
 
-func TestMovedNamesTheMembersThatPlacementChanged(t *testing.T) {
+func TestPlacementNote_NamesAddedAndRemovedMembers(t *testing.T) {
 	a, b := member("a", v1alpha1.MemberReady, 3, ""), member("b", v1alpha1.MemberReady, 3, "")
 	leaving := member("a", v1alpha1.MemberDeleting, 3, "")
-	if got := moved(sampleCache(a), sampleCache(leaving, b)); got != "(added b; removed a)" {
+	if got := placementNote(sampleCache(a), sampleCache(leaving, b)); got != "(added b; removed a)" {
 		t.Errorf("got %q", got)
 	}
-	if got := moved(sampleCache(a, b), sampleCache(b, a)); got != "" {
-		t.Errorf("the order is no change, got %q", got)
+	if got := placementNote(sampleCache(a, b), sampleCache(b, a)); got != "" {
+		t.Errorf("another order is not a change, got %q", got)
 	}
 }
 
-func TestBoard(t *testing.T) {
-	steps := [][]boardLine{
-		{{"a", "a: Progressing"}, {"b", "b: Progressing"}},
-		{{"a", "a: Progressing"}, {"b", "b: Ready"}},
+func TestProgressView_Update(t *testing.T) {
+	steps := [][]progressRow{
+		{{subject: "a", text: "a: Progressing"}, {subject: "b", text: "b: Progressing"}},
+		{{subject: "a", text: "a: Progressing"}, {subject: "b", text: "b: Ready"}},
 	}
-	t.Run("prints each change once where there is no terminal", func(t *testing.T) {
+	t.Run("prints each change once without a terminal", func(t *testing.T) {
 		var out bytes.Buffer
-		b := newBoard(&out)
+		b := newProgressView(&out)
 		for _, s := range steps {
 			b.update(s)
 		}
@@ -313,9 +313,9 @@ func TestBoard(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
-	t.Run("redraws on a terminal what is new and leaves nothing behind", func(t *testing.T) {
+	t.Run("redraws changed rows on a terminal and clears all", func(t *testing.T) {
 		var out bytes.Buffer
-		b := newBoard(&out)
+		b := newProgressView(&out)
 		b.size = func() (int, int) { return 10, 24 }
 		for _, s := range steps {
 			b.update(s)
@@ -326,11 +326,15 @@ func TestBoard(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
-	t.Run("stays within a small terminal", func(t *testing.T) {
+	t.Run("fits into a small terminal", func(t *testing.T) {
 		var out bytes.Buffer
-		b := newBoard(&out)
+		b := newProgressView(&out)
 		b.size = func() (int, int) { return 80, 4 }
-		b.update([]boardLine{{"1", "1"}, {"2", "2"}, {"3", "3"}, {"4", "4"}, {"5", "5"}})
+		var rows []progressRow
+		for _, s := range []string{"1", "2", "3", "4", "5"} {
+			rows = append(rows, progressRow{subject: s, text: s})
+		}
+		b.update(rows)
 		if got, want := out.String(), "1\n2\n… and 3 more\n"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -1,11 +1,17 @@
-// Package cli is the command line: what a person or a script asks of a hub.
+// Package cli implements the commands of reconcile-lab, which work on the hub's
+// API and on labs.
 //
-// It promises that standard output holds results and nothing else (notes and
-// errors go to standard error), that each exit code has one meaning (see
-// exit_codes.go), that `-o json` and `-o yaml` print the same facts as the text,
-// and that the lines which scripts look for keep their wording.
+// # Contract
 //
-// Input are arguments, files and the hub's API; it talks to members only to
-// join them and to let them leave. It decides nothing about a cache: it applies
-// what it was given and reports what the hub's controllers say.
+//   - Standard output holds results only. Notes and errors go to standard error.
+//   - Each exit code has one meaning, see exit_codes.go.
+//   - `-o json` and `-o yaml` print the same facts as the text.
+//   - Lines that scripts search for keep their wording.
+//   - An error reads `error: FIELD: VALUE: problem; fix`, without a full stop.
+//
+// # Inputs
+//
+// The commands read arguments, files and the hub's API. They connect to a member
+// only for join and leave. They make no decision about a cache: they apply what the
+// user passed, and print what the hub manager reports.
 package cli

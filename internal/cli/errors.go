@@ -11,13 +11,46 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// describe is what the user reads of an error: one line, or with causes from
-// the API server, one more for each.
-func describe(err error) string {
-	if parts := joined(err); parts != nil {
-		var lines []string
-		for _, e := range parts {
-			lines = append(lines, describe(e))
+// errorList holds independent errors. Each is printed on lines of its own.
+type errorList []error
+
+// newErrorList returns the errors that are not nil as one error, and nil without any.
+func newErrorList(errs ...error) error {
+	var list errorList
+	for _, err := range errs {
+		var nested errorList
+		switch {
+		case err == nil:
+		case errors.As(err, &nested):
+			list = append(list, nested...)
+		default:
+			list = append(list, err)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+func (l errorList) Error() string {
+	texts := make([]string, 0, len(l))
+	for _, err := range l {
+		texts = append(texts, err.Error())
+	}
+	return strings.Join(texts, "\n")
+}
+
+func (l errorList) Unwrap() []error { return l }
+
+// formatError returns the text of an error for the terminal: one line, and one
+// more for each cause that the API server lists.
+func formatError(err error) string {
+	var list errorList
+	if errors.As(err, &list) {
+		lines := make([]string, 0, len(list))
+		for _, e := range list {
+			lines = append(lines, formatError(e))
 		}
 		return strings.Join(lines, "\n")
 	}
@@ -25,92 +58,77 @@ func describe(err error) string {
 	if !errors.As(err, &status) {
 		return err.Error()
 	}
-	lines := causes(status.Status())
+	lines := formatCauses(status.Status())
 	if len(lines) == 0 {
 		return err.Error()
 	}
-	// What was wrapped around the API server's answer says where it came from.
+	// The context that was wrapped around the API server's message.
 	prefix := strings.TrimSuffix(err.Error(), status.Status().Message)
 	prefix = strings.TrimSuffix(strings.TrimSpace(prefix), ":")
 	if prefix == "" || prefix == err.Error() {
-		prefix = "the API server refuses it"
+		prefix = "rejected by the API server"
 	}
 	return prefix + ":\n  " + strings.Join(lines, "\n  ")
 }
 
-// joined returns the errors that errors.Join made err of, and nil for one error
-// that only wraps several.
-func joined(err error) []error {
-	var coded codedError
-	if errors.As(err, &coded) && coded.Error() == err.Error() {
-		err = coded.error
-	}
-	several, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return nil
-	}
-	var texts []string
-	for _, e := range several.Unwrap() {
-		texts = append(texts, e.Error())
-	}
-	if strings.Join(texts, "\n") != err.Error() {
-		return nil
-	}
-	return several.Unwrap()
-}
-
+// The API server reports unknown fields in its message only, not as causes. A
+// message with another wording is printed unchanged.
 var (
-	notDeclared = regexp.MustCompile(`(\.[\w.\[\]"=,/-]+): field not declared in schema`)
-	unknown     = regexp.MustCompile(`unknown field "([^"]+)"`)
+	notDeclared  = regexp.MustCompile(`(\.[\w.\[\]"=,/-]+): field not declared in schema`)
+	unknownField = regexp.MustCompile(`unknown field "([^"]+)"`)
 )
 
-// causes of a refusal, each as "field: value: fix", without duplicates: a value
-// may break several rules of the schema in the same words.
-func causes(s metav1.Status) []string {
-	seen := map[string]bool{}
-	var lines []string
-	add := func(line string) {
-		if !seen[line] {
-			seen[line] = true
-			lines = append(lines, line)
-		}
-	}
-	unknownField := func(field string) {
-		add(fmt.Sprintf("%s: there is no such field: correct its spelling or indentation (see kubectl explain cachecluster.spec)", strings.TrimPrefix(field, ".")))
-	}
-	for _, m := range append(notDeclared.FindAllStringSubmatch(s.Message, -1), unknown.FindAllStringSubmatch(s.Message, -1)...) {
-		unknownField(m[1])
+// formatCauses returns the causes of a refusal as sorted lines "field: value:
+// problem", without duplicates. The wording of a cause only affects the output,
+// never the exit code.
+func formatCauses(s metav1.Status) []string {
+	lines := map[string]bool{}
+	fields := append(notDeclared.FindAllStringSubmatch(s.Message, -1), unknownField.FindAllStringSubmatch(s.Message, -1)...)
+	for _, match := range fields {
+		lines[fmt.Sprintf("%s: unknown field; correct its spelling or indentation (see kubectl explain cachecluster.spec)", strings.TrimPrefix(match[1], "."))] = true
 	}
 	if s.Details != nil && (s.Reason == metav1.StatusReasonInvalid || s.Reason == metav1.StatusReasonConflict) {
-		explained := map[string]bool{}
-		for _, c := range s.Details.Causes {
-			if !schemaOnly(c.Message) {
-				explained[strings.TrimPrefix(c.Field, ".")] = true
-			}
-		}
-		for _, c := range s.Details.Causes {
-			field := strings.TrimPrefix(c.Field, ".")
-			// A rule of ours says more than the schema's refusal of the same value.
-			if schemaOnly(c.Message) && explained[field] {
-				continue
-			}
-			message := strings.TrimPrefix(c.Message, "Invalid value: ")
-			message = strings.TrimPrefix(message, `"object": `)
-			// Admission names the root by a nil field.
-			if field == "" || field == "<nil>" {
-				if !strings.Contains(message, "some validation rules were not checked") {
-					add(message)
-				}
-				continue
-			}
-			add(field + ": " + message)
+		for _, line := range formatFieldCauses(s.Details.Causes) {
+			lines[line] = true
 		}
 	}
-	sort.Strings(lines)
+	sorted := make([]string, 0, len(lines))
+	for line := range lines {
+		sorted = append(sorted, line)
+	}
+	sort.Strings(sorted)
+	return sorted
+}
+
+func formatFieldCauses(causes []metav1.StatusCause) []string {
+	// A field with a validation rule of the CRD has a message with the fix.
+	hasRule := map[string]bool{}
+	for _, c := range causes {
+		if !isSchemaMessage(c.Message) {
+			hasRule[strings.TrimPrefix(c.Field, ".")] = true
+		}
+	}
+	var lines []string
+	for _, c := range causes {
+		field := strings.TrimPrefix(c.Field, ".")
+		if isSchemaMessage(c.Message) && hasRule[field] {
+			continue
+		}
+		message := strings.TrimPrefix(c.Message, "Invalid value: ")
+		message = strings.TrimPrefix(message, `"object": `)
+		// The API server prints the root of the object as <nil>.
+		if field != "" && field != "<nil>" {
+			message = field + ": " + message
+		} else if strings.Contains(message, "some validation rules were not checked") {
+			continue
+		}
+		lines = append(lines, message)
+	}
 	return lines
 }
 
-// schemaOnly tells the API server's generic words from those of a rule.
-func schemaOnly(message string) bool {
+// isSchemaMessage reports whether a message comes from the OpenAPI schema. Both
+// kinds of causes have the same type, so only the wording differs.
+func isSchemaMessage(message string) bool {
 	return strings.Contains(message, " in body should ") || strings.Contains(message, "should be a non-negative integer")
 }

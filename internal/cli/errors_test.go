@@ -15,7 +15,7 @@ import (
 
 var gr = schema.GroupResource{Group: "cache.reconcile-lab.io", Resource: "cacheclusters"}
 
-func TestExitCodes(t *testing.T) {
+func TestExitCode_DependsOnError(t *testing.T) {
 	refused := &url.Error{Op: "Get", URL: "https://hub", Err: syscall.ECONNREFUSED}
 	for _, tc := range []struct {
 		reason string
@@ -23,15 +23,15 @@ func TestExitCodes(t *testing.T) {
 		want   int
 	}{
 		{"no error", nil, 0},
-		{"an error of no class", errors.New("x"), 1},
-		{"a class that was given", badInput("x"), 2},
-		{"a class under more context", fmt.Errorf("more: %w", withCode(exitNotReady, errors.New("x"))), 3},
+		{"any other error", errors.New("x"), 1},
+		{"an error with an exit code", badInput("x"), 2},
+		{"an error with an exit code and more context", fmt.Errorf("more: %w", withCode(exitNotReady, errors.New("x"))), 3},
 		{"a refused object", apierrors.NewInvalid(schema.GroupKind{Kind: "CacheCluster"}, "a", nil), 2},
 		{"an unknown field", apierrors.NewBadRequest("x"), 2},
-		{"no permission is neither bad input nor unreachable", apierrors.NewForbidden(gr, "a", nil), 1},
+		{"a missing permission is neither usage nor unreachable", apierrors.NewForbidden(gr, "a", nil), 1},
 		{"no connection", fmt.Errorf("hub: %w", refused), 5},
 		{"a hub that is not serving", apierrors.NewServiceUnavailable("x"), 5},
-		{"a cancelled request is an interruption, though the transport reports it", &url.Error{Op: "Get", URL: "https://hub", Err: context.Canceled}, 130},
+		{"a request that was cancelled is an interruption", &url.Error{Op: "Get", URL: "https://hub", Err: context.Canceled}, 130},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			if got := exitCode(tc.err); got != tc.want {
@@ -41,11 +41,11 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestExitCodesAreEachExplainedOnce(t *testing.T) {
+func TestExitCodes_AreUniqueAndDescribed(t *testing.T) {
 	seen := map[int]bool{}
 	for _, e := range exitCodes {
 		if seen[e.code] || e.meaning == "" {
-			t.Errorf("exit code %d is there twice or means nothing", e.code)
+			t.Errorf("exit code %d is listed twice or has no description", e.code)
 		}
 		seen[e.code] = true
 	}
@@ -57,18 +57,18 @@ func invalid(causes ...metav1.StatusCause) error {
 	return err
 }
 
-func TestRefusalsAreToldFieldByField(t *testing.T) {
+func TestFormatError_PrintsOneLinePerField(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
 		err    error
 		want   string
 	}{
-		{"an ordinary error stays as it is", errors.New("x"), "x"},
-		{"several are told one after the other", errors.Join(errors.New("x"), errors.New("y")), "x\ny"},
-		{"several that were given a class too", withCode(2, errors.Join(errors.New("x"), errors.New("y"))), "x\ny"},
-		{"one that wraps two keeps its words", fmt.Errorf("%w eu-1: %w", errors.New("member"), errors.New("x")), "member eu-1: x"},
+		{"another error is unchanged", errors.New("x"), "x"},
+		{"a list prints one error after the other", newErrorList(errors.New("x"), errors.New("y")), "x\ny"},
+		{"a list with an exit code", withCode(2, newErrorList(errors.New("x"), errors.New("y"))), "x\ny"},
+		{"an error that wraps two is one error", fmt.Errorf("%w eu-1: %w", errors.New("member"), errors.New("x")), "member eu-1: x"},
 		{
-			"a line for each cause: field, value, fix; the API server's own words only where there are none of ours",
+			"one line per cause; a schema message only without a validation rule for the field",
 			fmt.Errorf("f.yaml document 1: %w", invalid(
 				metav1.StatusCause{Field: "spec.replicas", Message: `Invalid value: -1: replicas must be 0 or more`},
 				metav1.StatusCause{Field: ".spec.replicas", Message: `Invalid value: -1: should be a non-negative integer`},
@@ -85,18 +85,18 @@ func TestRefusalsAreToldFieldByField(t *testing.T) {
 		{
 			"an unknown field, as server-side apply words it",
 			apierrors.NewInternalError(errors.New("failed to create typed patch object (a; CacheCluster): .spec.replica: field not declared in schema")),
-			"the API server refuses it:\n  spec.replica: there is no such field: correct its spelling or indentation (see kubectl explain cachecluster.spec)",
+			"rejected by the API server:\n  spec.replica: unknown field; correct its spelling or indentation (see kubectl explain cachecluster.spec)",
 		},
 		{
 			"unknown fields, as strict decoding words them",
 			apierrors.NewBadRequest(`strict decoding error: unknown field "spec.a", unknown field "spec.b.c"`),
-			`the API server refuses it:
-  spec.a: there is no such field: correct its spelling or indentation (see kubectl explain cachecluster.spec)
-  spec.b.c: there is no such field: correct its spelling or indentation (see kubectl explain cachecluster.spec)`,
+			`rejected by the API server:
+  spec.a: unknown field; correct its spelling or indentation (see kubectl explain cachecluster.spec)
+  spec.b.c: unknown field; correct its spelling or indentation (see kubectl explain cachecluster.spec)`,
 		},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
-			if got := describe(tc.err); got != tc.want {
+			if got := formatError(tc.err); got != tc.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
 			}
 		})

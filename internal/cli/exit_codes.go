@@ -21,16 +21,16 @@ const (
 	exitInterrupted = 130
 )
 
-// exitCodes is the one table that help prints and docs repeat.
+// exitCodes is the table that help prints. docs/cli.md repeats it.
 var exitCodes = []struct {
 	code    int
 	meaning string
 }{
-	{exitOK, "done; for apply: every cache is ready"},
+	{exitOK, "success; for apply: every cache is ready"},
 	{exitError, "any other error"},
-	{exitUsage, "wrong usage, or input that was refused before anything was changed"},
+	{exitUsage, "invalid usage or input, refused before any change"},
 	{exitNotReady, "not ready in time (--timeout); it may still become ready"},
-	{exitFailed, "failed: nothing will move until somebody does what the hint says"},
+	{exitFailed, "failed: blocked until someone follows the hint"},
 	{exitUnreachable, "the hub is unreachable"},
 	{exitInterrupted, "interrupted by Ctrl-C or SIGTERM"},
 }
@@ -43,7 +43,7 @@ func exitCodeHelp() string {
 	return b.String()
 }
 
-// codedError gives an error an exit code.
+// codedError is an error with an exit code.
 type codedError struct {
 	error
 	code int
@@ -62,7 +62,7 @@ func badInput(format string, args ...any) error {
 	return withCode(exitUsage, fmt.Errorf(format, args...))
 }
 
-// exitCode of what a command returned.
+// exitCode returns the exit code for the error of a command.
 func exitCode(err error) int {
 	var coded codedError
 	switch {
@@ -80,8 +80,8 @@ func exitCode(err error) int {
 	return exitError
 }
 
-// isUnreachable tells a hub that did not answer, or could not, from one that
-// answered no.
+// isUnreachable reports whether the hub did not answer or was unavailable. A hub
+// that answered with a refusal is reachable.
 func isUnreachable(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

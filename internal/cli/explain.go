@@ -15,25 +15,26 @@ import (
 
 func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "explain [WORD...]",
+		Use:   "explain [TERM...]",
 		Short: "Explain a reason, state, error class or condition type",
-		Long: "explain says what a word in a status means and what to do about it. Without a word it lists\n" +
-			"all of them. Upper and lower case are the same. It asks no hub.",
+		Long: "Print the meaning of a term in a status, and what to do about it. Without a term, list all\n" +
+			"terms. Case is ignored. No hub is needed.",
+		Example: "  reconcile-lab explain QuotaExceeded",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return wordsOf(v1alpha1.Glossary()), cobra.ShellCompDirectiveNoFileComp
+			return namesOf(v1alpha1.Glossary()), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error { return a.explain(args) },
 	}
 }
 
-func (a *app) explain(words []string) error {
+func (a *app) explain(names []string) error {
 	terms := v1alpha1.Glossary()
-	if len(words) > 0 {
+	if len(names) > 0 {
 		terms = nil
-		for _, word := range words {
-			found := termsOf(word)
+		for _, name := range names {
+			found := lookupTerm(name)
 			if len(found) == 0 {
-				return badInput("there is no reason, state, error class or condition type %q: did you mean %s? reconcile-lab explain lists all", word, nearest(word))
+				return badInput("term: %q: not a reason, state, error class or condition type; did you mean %s? `reconcile-lab explain` lists all terms", name, nearestTerm(name))
 			}
 			terms = append(terms, found...)
 		}
@@ -41,7 +42,7 @@ func (a *app) explain(words []string) error {
 	switch {
 	case a.structured():
 		return a.printValue(terms, false)
-	case len(words) > 0:
+	case len(names) > 0:
 		for i := range terms {
 			if i > 0 {
 				fmt.Fprintln(a.out)
@@ -53,58 +54,60 @@ func (a *app) explain(words []string) error {
 	rows := make([][]string, 0, len(terms))
 	for i := range terms {
 		t := &terms[i]
-		rows = append(rows, []string{t.Word, string(t.Kind), t.On, string(t.Class), plain(t.Meaning)})
+		rows = append(rows, []string{t.Word, string(t.Kind), t.On, string(t.Class), plainText(t.Meaning)})
 	}
-	return table(a.out, []string{"WORD", "KIND", "OF", "CLASS", "MEANING"}, rows)
+	return table(a.out, []string{"TERM", "KIND", "OF", "CLASS", "MEANING"}, rows)
 }
 
-// termsOf a word, in whatever case, with or without the group of a condition type.
-func termsOf(word string) []v1alpha1.Term {
+// lookupTerm returns the entries for a name. It ignores case, and the group of a
+// condition type is optional.
+func lookupTerm(name string) []v1alpha1.Term {
 	return slices.DeleteFunc(v1alpha1.Glossary(), func(t v1alpha1.Term) bool {
-		return !strings.EqualFold(t.Word, word) && !strings.EqualFold(withoutGroup(t.Word), word)
+		return !strings.EqualFold(t.Word, name) && !strings.EqualFold(withoutGroup(t.Word), name)
 	})
 }
 
-func withoutGroup(word string) string { return word[strings.LastIndex(word, "/")+1:] }
+func withoutGroup(name string) string { return name[strings.LastIndex(name, "/")+1:] }
 
-func wordsOf(terms []v1alpha1.Term) []string {
-	words := make([]string, 0, len(terms))
+func namesOf(terms []v1alpha1.Term) []string {
+	names := make([]string, 0, len(terms))
 	for _, t := range terms {
-		words = append(words, withoutGroup(t.Word))
+		names = append(names, withoutGroup(t.Word))
 	}
-	slices.Sort(words)
-	return slices.Compact(words)
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func printTerm(w io.Writer, t *v1alpha1.Term) {
-	what := fmt.Sprintf("%s of a %s", t.Kind, strings.ReplaceAll(t.On, ", ", " and a "))
+	kind := fmt.Sprintf("%s of a %s", t.Kind, strings.ReplaceAll(t.On, ", ", " and a "))
 	if t.Class != "" {
-		what += ", class " + string(t.Class)
+		kind += ", class " + string(t.Class)
 	}
-	fmt.Fprintf(w, "%s (%s)\n  %s\n", t.Word, what, plain(t.Meaning))
-	label, next := "what to do", t.NextTry
+	fmt.Fprintf(w, "%s (%s)\n  %s\n", t.Word, kind, plainText(t.Meaning))
+	label, retry := "what to do", t.NextTry
 	if t.Kind == v1alpha1.TermClass {
 		label = "who acts"
 	}
 	if t.Remedy != "" {
-		fmt.Fprintf(w, "  %s: %s\n", label, plain(t.Remedy))
+		fmt.Fprintf(w, "  %s: %s\n", label, plainText(t.Remedy))
 	}
 	if t.Class != "" {
-		for _, class := range termsOf(string(t.Class)) {
+		for _, class := range lookupTerm(string(t.Class)) {
 			if class.Kind == v1alpha1.TermClass {
-				next = class.NextTry
+				retry = class.NextTry
 			}
 		}
 	}
-	if next != "" {
-		fmt.Fprintf(w, "  next try: %s\n", next)
+	if retry != "" {
+		fmt.Fprintf(w, "  retry: %s\n", retry)
 	}
 }
 
 var markdownLink = regexp.MustCompile(`\[([^\]]*)\]\(([^)]*)\)`)
 
-// plain is Markdown for a terminal: links by their titles, commands in quotes.
-func plain(markdown string) string {
+// plainText removes the Markdown of a glossary entry: a link becomes its title, and
+// the backquotes of commands are dropped.
+func plainText(markdown string) string {
 	return strings.ReplaceAll(markdownLink.ReplaceAllStringFunc(markdown, func(link string) string {
 		m := markdownLink.FindStringSubmatch(link)
 		if strings.HasPrefix(m[2], "#") {
@@ -114,16 +117,16 @@ func plain(markdown string) string {
 	}), "`", "")
 }
 
-// nearest is the known word that takes the fewest changes to get to.
-func nearest(word string) string {
-	word = strings.ToLower(word)
-	return slices.MinFunc(wordsOf(v1alpha1.Glossary()), func(a, b string) int {
-		return cmp.Compare(edits(word, strings.ToLower(a)), edits(word, strings.ToLower(b)))
+// nearestTerm returns the term with the smallest edit distance to a name.
+func nearestTerm(name string) string {
+	name = strings.ToLower(name)
+	return slices.MinFunc(namesOf(v1alpha1.Glossary()), func(a, b string) int {
+		return cmp.Compare(editDistance(name, strings.ToLower(a)), editDistance(name, strings.ToLower(b)))
 	})
 }
 
-// edits is the Levenshtein distance.
-func edits(a, b string) int {
+// editDistance returns the Levenshtein distance.
+func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -15,22 +15,22 @@ func explained(t *testing.T, args ...string) (out, errOut string, code int) {
 	return o.String(), e.String(), code
 }
 
-func TestExplainSaysWhatAWordMeansAndWhatToDo(t *testing.T) {
+func TestExplain_PrintsMeaningAndRemedy(t *testing.T) {
 	out, _, code := explained(t, "quotaexceeded")
 	want := `QuotaExceeded (reason of a member, class Blocked)
   a ResourceQuota of the member is used up
   what to do: raise it, or lower memory or replicas for that member with an override
-  next try: on the event it waits for, else after 5 s, doubling up to 5 min (1 min for somebody else's object)
+  retry: on the event it waits for, else after 5 s, doubling up to 5 min (1 min for somebody else's object)
 `
 	if code != 0 || out != want {
 		t.Errorf("exit %d, got\n%s\nwant\n%s", code, out, want)
 	}
 }
 
-func TestExplainKnowsEveryKindOfWord(t *testing.T) {
+func TestExplain_KnowsEveryKindOfTerm(t *testing.T) {
 	for word, says := range map[string][]string{
 		"Deleting":    {"Deleting (state of a member)", "Deleting (reason of a CacheCluster)", `see "Deleting while a member is away" in docs/conditions.md`},
-		"Transient":   {"(error class of a member)", "who acts: nobody", "next try: after 100 ms"},
+		"Transient":   {"(error class of a member)", "who acts: nobody", "retry: after 100 ms"},
 		"reachable":   {"cache.reconcile-lab.io/Reachable (condition type of a ClusterProfile)", "Reachable (reason of a ClusterProfile)"},
 		"Reconciling": {"(condition type of a CacheCluster and a MemberCache)", "(kstatus shows InProgress)"},
 	} {
@@ -46,11 +46,11 @@ func TestExplainKnowsEveryKindOfWord(t *testing.T) {
 	}
 }
 
-func TestExplainWithoutAWordListsAll(t *testing.T) {
+func TestExplain_WithoutTermListsAll(t *testing.T) {
 	out, _, code := explained(t)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if code != 0 || len(lines) != len(v1alpha1.Glossary())+1 {
-		t.Errorf("exit %d, %d lines for %d words", code, len(lines), len(v1alpha1.Glossary()))
+		t.Errorf("exit %d, %d lines for %d terms", code, len(lines), len(v1alpha1.Glossary()))
 	}
 	out, _, code = explained(t, "Forbidden", "-o", "json")
 	if code != 0 || !strings.Contains(out, `"class": "Blocked"`) {
@@ -58,7 +58,7 @@ func TestExplainWithoutAWordListsAll(t *testing.T) {
 	}
 }
 
-func TestExplainSuggestsTheNearestWord(t *testing.T) {
+func TestExplain_SuggestsNearestTerm(t *testing.T) {
 	for word, want := range map[string]string{"QuotaExeeded": "QuotaExceeded", "podrefused": "PodsRefused", "Unreachible": "Unreachable"} {
 		_, errOut, code := explained(t, word)
 		if code != exitUsage || !strings.Contains(errOut, "did you mean "+want+"?") {

@@ -2,7 +2,7 @@ package cli
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,9 +16,11 @@ func (a *app) getCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "get [NAME...]",
 		Short:             "List CacheClusters",
+		Long:              "List CacheClusters with the columns of kubectl. The output of -o yaml can be applied again.",
+		Example:           "  reconcile-lab get -A\n  reconcile-lab get cache-cluster -o yaml",
 		ValidArgsFunction: a.completeCaches,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			caches, err := a.asked(cmd.Context(), args, allNamespaces)
+			caches, err := a.cachesForTable(cmd.Context(), args, allNamespaces)
 			if err != nil || len(caches) == 0 {
 				return err
 			}
@@ -26,14 +28,14 @@ func (a *app) getCommand() *cobra.Command {
 			return table(a.out, header, rows)
 		},
 	}
-	cmd.Flags().BoolVarP(&allNamespaces, "all-namespaces", "A", false, "in all namespaces")
+	cmd.Flags().BoolVarP(&allNamespaces, "all-namespaces", "A", false, allNamespacesUsage)
 	return cmd
 }
 
-// asked gives the CacheClusters that the arguments name, for a table; none where
-// they were printed as JSON or YAML, or where there are none, which it says.
-func (a *app) asked(ctx context.Context, args []string, allNamespaces bool) ([]v1alpha1.CacheCluster, error) {
-	h, namespace, err := a.scope(allNamespaces)
+// cachesForTable returns the CacheClusters that the arguments select. With -o it
+// prints them and returns none. Without any it prints a note.
+func (a *app) cachesForTable(ctx context.Context, args []string, allNamespaces bool) ([]v1alpha1.CacheCluster, error) {
+	h, namespace, err := a.connectTo(allNamespaces)
 	if err != nil {
 		return nil, err
 	}
@@ -42,44 +44,16 @@ func (a *app) asked(ctx context.Context, args []string, allNamespaces bool) ([]v
 	case err != nil:
 		return nil, err
 	case a.structured():
-		return nil, a.printValue(objects(caches, len(args) == 1), false)
+		return nil, a.printValue(printable(caches, len(args) == 1), false)
 	case len(caches) == 0:
-		a.note("there is no CacheCluster in %s", inNamespace(namespace))
+		a.noteNoCaches(namespace)
 	}
 	return caches, nil
 }
 
-func (a *app) statusCommand() *cobra.Command {
-	var allNamespaces bool
-	cmd := &cobra.Command{
-		Use:   "status [NAME...]",
-		Short: "Show a cache member by member",
-		Long: "status prints a table of the members of each CacheCluster. Under a member that is not\n" +
-			"ready stand the message and what to do about it.",
-		ValidArgsFunction: a.completeCaches,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			caches, err := a.asked(cmd.Context(), args, allNamespaces)
-			if err != nil || len(caches) == 0 {
-				return err
-			}
-			for i := range caches {
-				if i > 0 {
-					fmt.Fprintln(a.out)
-				}
-				if err := printStatus(a.out, &caches[i], time.Now()); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-	cmd.Flags().BoolVarP(&allNamespaces, "all-namespaces", "A", false, "in all namespaces")
-	return cmd
-}
-
-// objects is what -o prints of CacheClusters: the one that was named, or a list,
-// as kubectl does.
-func objects(caches []v1alpha1.CacheCluster, single bool) any {
+// printable returns the value that -o prints for CacheClusters: a single named one,
+// or a list, as kubectl does.
+func printable(caches []v1alpha1.CacheCluster, single bool) any {
 	for i := range caches {
 		caches[i].TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "CacheCluster"}
 		caches[i].ManagedFields = nil
@@ -97,16 +71,15 @@ func objects(caches []v1alpha1.CacheCluster, single bool) any {
 	}{"v1", "List", caches}
 }
 
-// cacheRows are the columns of the kind's own printer columns.
-func cacheRows(caches []v1alpha1.CacheCluster, withNamespace, wide bool, now time.Time) ([]string, [][]string) {
-	header := []string{"NAME", "ENGINE", "MEMBERS", "READY", "STATUS", "REVISION", "AGE"}
+// cacheRows returns the columns of `kubectl get cacheclusters`.
+func cacheRows(caches []v1alpha1.CacheCluster, withNamespace, wide bool, now time.Time) (header []string, rows [][]string) {
+	header = []string{"NAME", "ENGINE", "MEMBERS", "READY", "STATUS", "REVISION", "AGE"}
 	if withNamespace {
 		header = append([]string{"NAMESPACE"}, header...)
 	}
 	if wide {
 		header = append(header, "MESSAGE")
 	}
-	rows := make([][]string, 0, len(caches))
 	for i := range caches {
 		cc := &caches[i]
 		c := readyCondition(cc)
@@ -120,4 +93,23 @@ func cacheRows(caches []v1alpha1.CacheCluster, withNamespace, wide bool, now tim
 		rows = append(rows, row)
 	}
 	return header, rows
+}
+
+// completeCaches completes names of CacheClusters in the shell.
+func (a *app) completeCaches(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	h, err := a.connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	caches, err := h.list(cmd.Context(), h.namespace)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for _, cc := range caches {
+		if !slices.Contains(args, cc.Name) {
+			names = append(names, cc.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }

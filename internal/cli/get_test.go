@@ -13,7 +13,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-func TestStatusShowsEachMemberAndWhatHelps(t *testing.T) {
+func TestPrintStatus_ShowsMembersWithHints(t *testing.T) {
 	since := metav1.NewTime(noon.Add(-3 * time.Minute))
 	ready := drifted(4, noon.Add(-12*time.Second))
 	ready.Since = &since
@@ -22,9 +22,9 @@ func TestStatusShowsEachMemberAndWhatHelps(t *testing.T) {
 	blocked := member("member-3", v1alpha1.MemberBlocked, 0, v1alpha1.ReasonQuotaExceeded)
 	retry := metav1.NewTime(noon.Add(12 * time.Second))
 	blocked.Since, blocked.Message, blocked.Attempt, blocked.RetryAt = &since, "exceeded quota: small", 4, &retry
-	away := member("member-10", v1alpha1.MemberUnreachable, 0, "")
-	away.Revision = ""
-	cc := sampleCache(ready, failing, blocked, away)
+	unreachable := member("member-10", v1alpha1.MemberUnreachable, 0, "")
+	unreachable.Revision = ""
+	cc := sampleCache(ready, failing, blocked, unreachable)
 	cc.Status.Members = "1/4"
 	cc.Generation = 2
 
@@ -34,16 +34,16 @@ func TestStatusShowsEachMemberAndWhatHelps(t *testing.T) {
 	}
 	want := `default/cache-cluster: NotReady 1/4 members MembersNotReady
   not all members are ready
-  the hub manager has not looked at the latest change: what follows is about an older one
+  the hub manager has not observed the latest change; the status below is of an earlier generation
 MEMBER      STATE         READY   REVISION   REASON             SINCE   DRIFTS
 member-1    Ready         3/3     r1         PodsReady          3m      4 (12s ago)
-  put right in 38ms: StatefulSet/cache-cluster spec.replicas (was changed by kubectl-edit)
+  corrected in 38ms: StatefulSet/cache-cluster spec.replicas (was changed by kubectl-edit)
 member-2    Degraded      1/3     r1         ImagePullFailing   3m      -
   pod x-0: cannot pull "memcached:9"
   hint: check spec.image
 member-3    Blocked       0/3     r1         QuotaExceeded      3m      -
   exceeded quota: small
-  tried 4 times, next try in 12s
+  4 attempts, next retry in 12s
 member-10   Unreachable   0/3     -          -                  -       -
 `
 	if out.String() != want {
@@ -51,7 +51,7 @@ member-10   Unreachable   0/3     -          -                  -       -
 	}
 }
 
-func TestGetPrintsTheColumnsOfTheKind(t *testing.T) {
+func TestCacheRows_MatchPrinterColumns(t *testing.T) {
 	cc := sampleCache(member("member-1", v1alpha1.MemberReady, 3, ""))
 	cc.Spec.Engine, cc.Status.Members = v1alpha1.EngineMemcached, "1/1"
 	cc.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
@@ -63,34 +63,34 @@ func TestGetPrintsTheColumnsOfTheKind(t *testing.T) {
 	}
 	want := `NAMESPACE   NAME            ENGINE      MEMBERS   READY     STATUS            REVISION   AGE   MESSAGE
 default     cache-cluster   Memcached   1/1       True      AllMembersReady   r1         60m   -
-shop        b               -           -         Unknown   NotObserved       -          -     the hub manager has not looked at it yet: is it running?
+shop        b               -           -         Unknown   NotObserved       -          -     the hub manager has not observed this CacheCluster yet; check that it runs
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 }
 
-func TestGetPrintsWhatApplyReads(t *testing.T) {
+func TestPrintable_CanBeAppliedAgain(t *testing.T) {
 	cc := *sampleCache(member("member-1", v1alpha1.MemberReady, 3, ""))
 	cc.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
 	for name, v := range map[string]any{
-		"one": objects([]v1alpha1.CacheCluster{cc}, true), "a list": objects([]v1alpha1.CacheCluster{cc}, false),
+		"one": printable([]v1alpha1.CacheCluster{cc}, true), "a list": printable([]v1alpha1.CacheCluster{cc}, false),
 	} {
 		data, err := yaml.Marshal(v)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ms, err := split(name, bytes.NewReader(data))
+		ms, err := decodeFile(name, bytes.NewReader(data))
 		if err != nil || len(ms) != 1 || ms[0].object.GetName() != "cache-cluster" {
 			t.Errorf("%s cannot be applied again: %v\n%s", name, err, data)
 		}
 	}
-	if data, err := yaml.Marshal(objects(nil, false)); err != nil || !strings.Contains(string(data), "items: []") {
+	if data, err := yaml.Marshal(printable(nil, false)); err != nil || !strings.Contains(string(data), "items: []") {
 		t.Errorf("an empty list is a list: %v, %s", err, data)
 	}
 }
 
-func TestUsage(t *testing.T) {
+func TestRun_ChecksUsage(t *testing.T) {
 	for _, tc := range []struct {
 		reason   string
 		args     []string
@@ -100,13 +100,13 @@ func TestUsage(t *testing.T) {
 	}{
 		{"help lists the exit codes", []string{"reconcile-lab", "--help"}, 0, "  130  interrupted", ""},
 		{"an unknown command", []string{"reconcile-lab", "frobnicate"}, 2, "", `unknown command "frobnicate"`},
-		{"an unknown flag", []string{"reconcile-lab", "get", "--frob"}, 2, "", "see reconcile-lab get --help"},
-		{"an unknown output format", []string{"reconcile-lab", "get", "-o", "xml"}, 2, "", "json, yaml, wide"},
-		{"a time that is over before it begins", []string{"reconcile-lab", "get", "--timeout", "-5s"}, 2, "", "--timeout -5s: use 0 or more"},
+		{"an unknown flag", []string{"reconcile-lab", "get", "--frob"}, 2, "", "see 'reconcile-lab get --help'"},
+		{"an unknown output format", []string{"reconcile-lab", "get", "-o", "xml"}, 2, "", "must be one of: json, yaml, wide"},
+		{"a negative timeout", []string{"reconcile-lab", "get", "--timeout", "-5s"}, 2, "", "--timeout: -5s: must be 0 or more"},
 		{"no file to apply", []string{"reconcile-lab", "apply"}, 2, "", "at least 1 arg"},
-		{"the plugin calls itself as kubectl does", []string{"/usr/bin/kubectl-cachecluster", "apply", "--help"}, 0, "kubectl cachecluster apply FILE...", ""},
-		{"a name that no member can have", []string{"reconcile-lab", "join", "EU_1", "--kubeconfig", "x"}, 2, "", `such as "eu-1"`},
-		{"a member without a way to it", []string{"reconcile-lab", "join", "eu-1"}, 2, "", "--kubeconfig FILE"},
+		{"the plugin uses its name in kubectl", []string{"/usr/bin/kubectl-cachecluster", "apply", "--help"}, 0, "kubectl cachecluster apply FILE...", ""},
+		{"an invalid name of a member", []string{"reconcile-lab", "join", "EU_1", "--kubeconfig", "x"}, 2, "", `such as "eu-1"`},
+		{"a member without a kubeconfig", []string{"reconcile-lab", "join", "eu-1"}, 2, "", "--kubeconfig FILE"},
 		{"two hubs", []string{"reconcile-lab", "get", "--lab", "a", "--context", "b"}, 2, "", "one or the other"},
 		{"no hub", []string{"reconcile-lab", "get"}, 5, "", "reconcile-lab up"},
 		{"version", []string{"reconcile-lab", "version", "-o", "json"}, 0, `"version":`, ""},

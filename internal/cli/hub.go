@@ -20,11 +20,10 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab"
 )
 
-// callTimeout bounds one question to the hub: an answer that takes longer will
-// not come.
+// callTimeout bounds one request to the hub.
 const callTimeout = 30 * time.Second
 
-// hubFlags say which hub, and which namespace there.
+// hubFlags select the hub and the namespace.
 type hubFlags struct {
 	kubeconfig, context, lab, namespace string
 }
@@ -32,31 +31,32 @@ type hubFlags struct {
 func (f *hubFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the hub")
 	flags.StringVar(&f.context, "context", "", "context of the hub in the kubeconfig")
-	flags.StringVar(&f.lab, "lab", "", "`name` of the lab whose hub is meant")
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "namespace on the hub; the context's own if empty")
+	flags.StringVar(&f.lab, "lab", "", "`name` of the lab whose hub is used")
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "namespace on the hub (default: the namespace of the context)")
 }
 
-// hub is a connection that was configured, not yet tried.
+// hub is a client of the hub. It is configured, not yet connected.
 type hub struct {
 	client.WithWatch
 	config    *rest.Config
 	namespace string
-	// origin says in words where the configuration came from.
-	origin string
+	// source is the origin of the configuration, for messages.
+	source string
 }
 
-// configuration finds the hub as the help of the root command says.
-func (f *hubFlags) configuration() (clientcmd.ClientConfig, string, error) {
+// clientConfig selects the hub in the order that the help of the root command lists.
+// It returns the source of the configuration too.
+func (f *hubFlags) clientConfig() (clientcmd.ClientConfig, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
 	if f.lab != "" && (f.kubeconfig != "" || f.context != "") {
-		return nil, "", badInput("--lab names the hub as --kubeconfig and --context do: give one or the other")
+		return nil, "", badInput("--lab: %s: cannot be combined with --kubeconfig or --context; pass one or the other", f.lab)
 	}
-	origin := "kubeconfig"
+	source := "kubeconfig"
 	switch {
 	case f.kubeconfig != "":
 		rules.ExplicitPath = f.kubeconfig
-		origin = f.kubeconfig
+		source = f.kubeconfig
 	case f.context == "":
 		path, name, err := lab.ResolveKubeconfig(f.lab)
 		if err != nil {
@@ -65,21 +65,21 @@ func (f *hubFlags) configuration() (clientcmd.ClientConfig, string, error) {
 		if path != "" {
 			rules.ExplicitPath = path
 			overrides.CurrentContext = lab.Hub
-			origin = "lab " + name
+			source = "lab " + name
 		}
 	}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides), origin, nil
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides), source, nil
 }
 
 func (a *app) connect() (*hub, error) {
-	loader, origin, err := a.hub.configuration()
+	loader, source, err := a.hub.clientConfig()
 	if err != nil {
 		return nil, err
 	}
 	config, err := loader.ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err), errors.Is(err, os.ErrNotExist) && a.hub.kubeconfig == "":
-		return nil, withCode(exitUnreachable, errors.New("there is no hub: start a lab with `reconcile-lab up`, or name one with --kubeconfig"))
+		return nil, withCode(exitUnreachable, errors.New("no hub is configured; start a lab with `reconcile-lab up`, or pass --kubeconfig"))
 	case err != nil:
 		return nil, badInput("%w", err)
 	}
@@ -90,17 +90,32 @@ func (a *app) connect() (*hub, error) {
 		}
 	}
 	config.UserAgent = "reconcile-lab"
-	// One person's questions need no throttling by the client.
+	// A single command sends few requests. Client-side throttling would only delay it.
 	config.QPS = -1
 	config.WarningHandler = rest.NewWarningWriter(a.err, rest.WarningWriterOptions{Deduplicate: true})
-	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme()})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: newScheme()})
 	if err != nil {
 		return nil, err
 	}
-	return &hub{WithWatch: c, config: config, namespace: namespace, origin: origin}, nil
+	return &hub{WithWatch: c, config: config, namespace: namespace, source: source}, nil
 }
 
-func scheme() *runtime.Scheme {
+// connectTo returns the hub and the namespace of a command. "" means all namespaces.
+func (a *app) connectTo(allNamespaces bool) (*hub, string, error) {
+	if allNamespaces && a.hub.namespace != "" {
+		return nil, "", badInput("--all-namespaces: cannot be combined with --namespace %s; pass one of them", a.hub.namespace)
+	}
+	h, err := a.connect()
+	if err != nil {
+		return nil, "", err
+	}
+	if allNamespaces {
+		return h, "", nil
+	}
+	return h, h.namespace, nil
+}
+
+func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(s))
 	utilruntime.Must(v1alpha1.AddToScheme(s))
@@ -108,33 +123,33 @@ func scheme() *runtime.Scheme {
 	return s
 }
 
-// explain adds to the error of a call to the hub which hub it was and what may help.
-func (h *hub) explain(err error) error {
+// wrapError adds the address of the hub and a fix to the error of a request.
+func (h *hub) wrapError(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case isUnreachable(err), errors.Is(err, context.DeadlineExceeded):
-		return withCode(exitUnreachable, fmt.Errorf("the hub at %s (%s) does not answer: is it running? `reconcile-lab clusters` lists a lab's: %w", h.config.Host, h.origin, err))
-	case isNoKind(err):
-		return fmt.Errorf("the cluster at %s (%s) is no hub: it has no CacheClusters; choose another with --kubeconfig, --context or --lab, or install the CRDs in deploy/crd", h.config.Host, h.origin)
+		return withCode(exitUnreachable, fmt.Errorf("hub: %s (%s): unreachable; check that it runs, `reconcile-lab clusters` lists the clusters of a lab: %w", h.config.Host, h.source, err))
+	case isUnknownKind(err):
+		return fmt.Errorf("hub: %s (%s): the cluster has no kind CacheCluster; select a hub with --kubeconfig, --context or --lab, or install the CRDs in deploy/crd", h.config.Host, h.source)
 	}
 	return err
 }
 
-// list returns the CacheClusters of a namespace ("" is all), sorted by namespace
+// list returns the CacheClusters of a namespace ("" means all), sorted by namespace
 // and name as the API server does.
 func (h *hub) list(ctx context.Context, namespace string) ([]v1alpha1.CacheCluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var l v1alpha1.CacheClusterList
 	if err := h.List(ctx, &l, client.InNamespace(namespace)); err != nil {
-		return nil, h.explain(err)
+		return nil, h.wrapError(err)
 	}
 	return l.Items, nil
 }
 
-// selected returns those CacheClusters that are named, in that order, or all of
-// the namespace.
+// selected returns the named CacheClusters in the order of names, or all of the
+// namespace without names.
 func (h *hub) selected(ctx context.Context, namespace string, names []string) ([]v1alpha1.CacheCluster, error) {
 	all, err := h.list(ctx, namespace)
 	if err != nil || len(names) == 0 {
@@ -149,10 +164,14 @@ func (h *hub) selected(ctx context.Context, namespace string, names []string) ([
 			}
 		}
 		if len(found) == n {
-			return nil, fmt.Errorf("there is no CacheCluster %s in %s", name, inNamespace(namespace))
+			return nil, fmt.Errorf("CacheCluster: %s: not found in %s; list the names with `reconcile-lab get -A`", name, inNamespace(namespace))
 		}
 	}
 	return found, nil
+}
+
+func (a *app) noteNoCaches(namespace string) {
+	a.note("no CacheCluster found in %s", inNamespace(namespace))
 }
 
 func inNamespace(namespace string) string {

@@ -15,8 +15,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/fault"
 )
 
-// injectTimeout bounds a fault or an undo: a kind cluster that was stopped takes
-// this long to come back.
+// injectTimeout bounds an injection or an undo. A stopped kind cluster needs most of
+// it to start.
 const injectTimeout = 5 * time.Minute
 
 func (a *app) injectCommand() *cobra.Command {
@@ -24,11 +24,11 @@ func (a *app) injectCommand() *cobra.Command {
 	var undo bool
 	cmd := &cobra.Command{
 		Use:   "inject FAULT [CACHE|MEMBER] | inject list | inject --undo [FAULT|ID]",
-		Short: "Break a running lab on purpose, and put it right again",
-		Long: "inject makes a fault in a lab and says how to undo it. A fault stays until it is undone, also\n" +
-			"when this program, the hub manager or a member is restarted; undo restores what was there and\n" +
-			"leaves alone what the hub has put right. `up` and `down` undo all faults of their lab.\n\n" +
-			"Faults, with what their argument names:\n" + faultHelp(),
+		Short: "Inject a fault into a running lab, or undo faults",
+		Long: "Inject a fault into a lab, and print how to undo it. A fault stays until it is undone, also\n" +
+			"after a restart of this program, the hub manager or a member. Undo restores the earlier state,\n" +
+			"except for what the hub has corrected since. `up` and `down` undo all faults of their lab.\n\n" +
+			"Faults and their argument:\n" + faultHelp(),
 		Example: "  reconcile-lab inject drift cache-cluster --member member-2\n" +
 			"  reconcile-lab inject drift --kind Service --field metadata.labels.app.kubernetes.io/name --value other\n" +
 			"  reconcile-lab inject fight --every 200ms --for 1m\n" +
@@ -43,7 +43,7 @@ func (a *app) injectCommand() *cobra.Command {
 			case undo:
 				return a.undoFaults(cmd.Context(), args)
 			case len(args) == 0:
-				return badInput("name a fault, such as drift, or `list`: see reconcile-lab inject --help")
+				return badInput("fault: required; pass a fault such as drift, or list (see reconcile-lab inject --help)")
 			case args[0] == "list":
 				return a.listFaults(args[1:])
 			}
@@ -51,30 +51,30 @@ func (a *app) injectCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&undo, "undo", false, "undo the faults that are named by their ID or their name, or all")
-	flags.StringVar(&r.Member, "member", "", "the member in which a child is changed; the first that holds the cache if empty")
-	flags.StringVar(&r.Kind, "kind", "", "the child: KIND or KIND/NAME; the StatefulSet if empty")
-	flags.StringVar(&r.Field, "field", "", "`path` of the field, as a status prints it; spec.replicas of a StatefulSet, else a label, if empty")
-	flags.StringVar(&r.Value, "value", "", "what the field is set to; another one of its type if empty")
-	flags.StringVar(&r.Add, "add", "", "what is added: env, annotation or sidecar")
-	flags.StringVar(&r.Manager, "manager", "", "field manager in whose `name` it is written")
-	flags.DurationVar(&r.Every, "every", 0, "how often a fight sets the field; each second if 0")
-	flags.DurationVar(&r.For, "for", 0, "how long a fight goes on; until it is undone if 0")
-	flags.BoolVar(&r.Restart, "restart", false, "start the hub manager again at once")
+	flags.BoolVar(&undo, "undo", false, "undo the faults with this ID or name, or all faults without one")
+	flags.StringVar(&r.Member, "member", "", "member of the child (default: the first member of the cache)")
+	flags.StringVar(&r.Kind, "kind", "", "child: KIND or KIND/NAME (default: the StatefulSet)")
+	flags.StringVar(&r.Field, "field", "", "`path` of the field, as the status prints it (default: spec.replicas of a StatefulSet, else a label)")
+	flags.StringVar(&r.Value, "value", "", "new value of the field (default: a different value of its type)")
+	flags.StringVar(&r.Add, "add", "", "what is added to the pod template: env, annotation or sidecar (default: env)")
+	flags.StringVar(&r.Manager, "manager", "", "`name` of the field manager of the change")
+	flags.DurationVar(&r.Every, "every", 0, "interval between two changes of a fight (default: 1s)")
+	flags.DurationVar(&r.For, "for", 0, "duration of a fight; 0 means until it is undone")
+	flags.BoolVar(&r.Restart, "restart", false, "restart the hub manager at once")
 	flags.BoolVar(&r.Reset, "reset", false, "reset connections instead of dropping packets")
-	flags.DurationVar(&r.Latency, "latency", 0, "by how much answers are late; 500ms if nothing else is slow")
-	flags.DurationVar(&r.Jitter, "jitter", 0, "by how much that varies")
+	flags.DurationVar(&r.Latency, "latency", 0, "delay of each response (default: 500ms, if no other slow flag is set)")
+	flags.DurationVar(&r.Jitter, "jitter", 0, "maximum random addition to the delay")
 	flags.IntVar(&r.Bandwidth, "bandwidth", 0, "limit of each connection in `KB/s`")
-	flags.IntVar(&r.Code, "code", 0, "HTTP status of the error, such as 429, 409, 403 or 503; 500 if 0")
-	flags.DurationVar(&r.RetryAfter, "retry-after", 0, "what the error says about when to come again")
-	flags.StringSliceVar(&r.Verbs, "verb", nil, "requests with this `verb`, as RBAC names them; * for all and for probes; may be repeated")
-	flags.StringSliceVar(&r.Resources, "resource", nil, "requests for this `resource`, such as statefulsets; may be repeated")
-	flags.Float64Var(&r.Rate, "rate", 0, "`share` of the requests that fail, such as 0.3; all if 0")
-	flags.IntVar(&r.Count, "count", 0, "how many requests fail; without end if 0")
+	flags.IntVar(&r.Code, "code", 0, "HTTP status of the error, such as 429, 409, 403 or 503 (default: 500)")
+	flags.DurationVar(&r.RetryAfter, "retry-after", 0, "value of the Retry-After header of the error")
+	flags.StringSliceVar(&r.Verbs, "verb", nil, "RBAC `verb` of the failing requests; * means all, probes too; may be repeated")
+	flags.StringSliceVar(&r.Resources, "resource", nil, "`resource` of the failing requests, such as statefulsets; may be repeated")
+	flags.Float64Var(&r.Rate, "rate", 0, "`share` of the requests that fail, such as 0.3 (default: all)")
+	flags.IntVar(&r.Count, "count", 0, "number of requests that fail; 0 means no limit")
 	return cmd
 }
 
-// faultHelp is a line for each fault, or two.
+// faultHelp returns one line per fault.
 func faultHelp() string {
 	var b strings.Builder
 	for _, k := range fault.Kinds() {
@@ -83,10 +83,10 @@ func faultHelp() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// injector is for the lab that --lab names, or the one of the last up.
+// injector returns the injector of the lab that --lab selects, or of the last up.
 func (a *app) injector(report lab.Report) (*fault.Injector, error) {
 	if a.hub.kubeconfig != "" || a.hub.context != "" {
-		return nil, badInput("faults are for labs only: leave out --kubeconfig and --context, and name a lab with --lab")
+		return nil, badInput("--kubeconfig, --context: not supported, faults work in labs only; select a lab with --lab")
 	}
 	l, err := existingLab(a.hub.lab)
 	if err != nil {
@@ -100,12 +100,12 @@ func (a *app) injector(report lab.Report) (*fault.Injector, error) {
 }
 
 func (a *app) inject(cmd *cobra.Command, args []string, r fault.Request) error {
-	at := slices.IndexFunc(fault.Kinds(), func(k fault.Kind) bool { return k.Name == args[0] })
-	if at < 0 {
-		return badInput("there is no fault %q; there are:\n%s", args[0], faultHelp())
+	index := slices.IndexFunc(fault.Kinds(), func(k fault.Kind) bool { return k.Name == args[0] })
+	if index < 0 {
+		return badInput("fault: %q: must be one of:\n%s", args[0], faultHelp())
 	}
-	kind := fault.Kinds()[at]
-	if err := onlyFlags(cmd, kind); err != nil {
+	kind := fault.Kinds()[index]
+	if err := checkFaultFlags(cmd, kind); err != nil {
 		return err
 	}
 	r.Fault = kind.Name
@@ -116,7 +116,7 @@ func (a *app) inject(cmd *cobra.Command, args []string, r fault.Request) error {
 		case fault.OnMember:
 			r.Member = args[1]
 		default:
-			return badInput("%s takes no argument: leave out %q", kind.Name, args[1])
+			return badInput("argument: %q: %s takes no argument; remove it", args[1], kind.Name)
 		}
 	}
 	if kind.Target == fault.OnCache {
@@ -129,7 +129,7 @@ func (a *app) inject(cmd *cobra.Command, args []string, r fault.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.deadline(cmd.Context(), injectTimeout)
+	ctx, cancel := a.withTimeout(cmd.Context(), injectTimeout)
 	defer cancel()
 	f, err := i.Inject(ctx, r)
 	if err != nil {
@@ -139,22 +139,22 @@ func (a *app) inject(cmd *cobra.Command, args []string, r fault.Request) error {
 		return a.printValue(faultReport(f), false)
 	}
 	fmt.Fprintf(a.out, "%s: %s\n", f.ID, f.What)
-	a.note("look: %s", kind.Look)
+	a.note("effect: %s", kind.Look)
 	if !f.Over {
 		a.note("undo: %s inject --undo %s%s", invocation(), f.ID, a.labFlag())
 	}
 	return nil
 }
 
-// onlyFlags refuses flags of other faults: they would have no effect.
-func onlyFlags(cmd *cobra.Command, kind fault.Kind) error {
+// checkFaultFlags refuses flags of other faults, which would have no effect.
+func checkFaultFlags(cmd *cobra.Command, kind fault.Kind) error {
 	for _, k := range fault.Kinds() {
 		for _, name := range k.Flags {
 			if cmd.Flags().Changed(name) && !slices.Contains(kind.Flags, name) {
 				if len(kind.Flags) == 0 {
-					return badInput("--%s is not for %s, which takes no flags of its own", name, kind.Name)
+					return badInput("--%s: not supported by fault %s, which has no flags; remove it", name, kind.Name)
 				}
-				return badInput("--%s is not for %s, which takes --%s", name, kind.Name, strings.Join(kind.Flags, ", --"))
+				return badInput("--%s: not supported by fault %s; use --%s", name, kind.Name, strings.Join(kind.Flags, ", --"))
 			}
 		}
 	}
@@ -163,19 +163,19 @@ func onlyFlags(cmd *cobra.Command, kind fault.Kind) error {
 
 func (a *app) undoFaults(ctx context.Context, args []string) error {
 	if len(args) > 1 {
-		return badInput("--undo takes one fault or ID, or none for all")
+		return badInput("--undo: %s: takes at most one fault or ID; pass one, or none to undo all", strings.Join(args, " "))
 	}
-	which := ""
+	selected := ""
 	if len(args) == 1 {
-		which = args[0]
+		selected = args[0]
 	}
 	i, err := a.injector(func(step string) { a.note("undo: %s", step) })
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.deadline(ctx, injectTimeout)
+	ctx, cancel := a.withTimeout(ctx, injectTimeout)
 	defer cancel()
-	undone, err := i.Undo(ctx, which)
+	undone, err := i.Undo(ctx, selected)
 	if a.structured() {
 		reports := []faultEntry{}
 		for _, u := range undone {
@@ -189,14 +189,14 @@ func (a *app) undoFaults(ctx context.Context, args []string) error {
 		fmt.Fprintf(a.out, "%s: undone: %s\n", u.ID, u.Note)
 	}
 	if len(undone) == 0 && err == nil {
-		fmt.Fprintln(a.out, "there is no fault to undo")
+		fmt.Fprintln(a.out, "no fault to undo")
 	}
 	return injectError(err)
 }
 
 func (a *app) listFaults(args []string) error {
 	if len(args) > 0 {
-		return badInput("list takes no argument: leave out %q", args[0])
+		return badInput("argument: %q: list takes no argument; remove it", args[0])
 	}
 	i, err := a.injector(nil)
 	if err != nil {
@@ -214,17 +214,17 @@ func (a *app) listFaults(args []string) error {
 		return a.printValue(reports, false)
 	}
 	if len(faults) == 0 {
-		a.note("lab %s has no faults", i.Lab.Name)
+		a.note("no fault found in lab %s", i.Lab.Name)
 		return nil
 	}
 	var rows [][]string
 	for _, f := range faults {
 		rows = append(rows, []string{f.ID, time.Since(f.Since).Round(time.Second).String(), f.State(i.Lab), f.What})
 	}
-	return table(a.out, []string{"ID", "AGE", "STATE", "WHAT"}, rows)
+	return table(a.out, []string{"ID", "AGE", "STATE", "DESCRIPTION"}, rows)
 }
 
-// faultEntry is a fault for programs.
+// faultEntry is a fault as -o prints it.
 type faultEntry struct {
 	ID     string    `json:"id,omitempty"`
 	Fault  string    `json:"fault"`
@@ -233,7 +233,7 @@ type faultEntry struct {
 	Object string    `json:"object,omitempty"`
 	Since  time.Time `json:"since"`
 	What   string    `json:"what"`
-	// Undone is what the undo found.
+	// Undone is the result of the undo.
 	Undone string `json:"undone,omitempty"`
 }
 
@@ -248,7 +248,7 @@ func faultReport(f fault.Fault) faultEntry {
 	return entry
 }
 
-// labFlag is what a hint must repeat.
+// labFlag returns the flag --lab that a command in a hint must repeat.
 func (a *app) labFlag() string {
 	if a.hub.lab == "" {
 		return ""
@@ -264,7 +264,7 @@ func injectError(err error) error {
 	return err
 }
 
-// completeFaults completes names of faults, then what they are about.
+// completeFaults completes the names of faults, then their argument.
 func (a *app) completeFaults(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		words := []string{"list"}
@@ -289,10 +289,12 @@ func (a *app) completeFaults(cmd *cobra.Command, args []string, _ string) ([]str
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// newAgentCommand runs the background part of a fault; people do not call it.
+// newAgentCommand returns the hidden command that runs the background part of a
+// fault.
 func newAgentCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    fault.AgentCommand + " FILE",
+		Short:  "Run the background process of a fault",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -17,8 +17,8 @@ func newClustersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clusters",
 		Short: "List the clusters of a lab",
-		Long: "Clusters lists the hub and the members of a lab. With -o json it prints, for scripts,\n" +
-			`[{"name","role":"hub|member","provider","kubeconfig","context","ready"}], empty without a lab.`,
+		Long: "List the hub and the members of a lab. For scripts, -o json prints\n" +
+			`[{"name","role":"hub|member","provider","kubeconfig","context","ready"}], and [] without a lab.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			clusters, err := labClusters(cmd)
@@ -33,7 +33,7 @@ func newClustersCommand() *cobra.Command {
 				return a.printValue(clusters, false)
 			}
 			if len(clusters) == 0 {
-				_, err := existingLab(labAsked(cmd))
+				_, err := existingLab(requestedLab(cmd))
 				return err
 			}
 			rows := make([][]string, len(clusters))
@@ -43,11 +43,11 @@ func newClustersCommand() *cobra.Command {
 			return table(a.out, []string{"NAME", "ROLE", "PROVIDER", "CONTEXT", "READY"}, rows)
 		},
 	}
-	addName(cmd, "name of the lab; the one of the last up if empty")
+	addNameFlag(cmd, existingLabUsage)
 	return cmd
 }
 
-// labClusters is empty, not nil, without a lab.
+// labClusters returns an empty list, not nil, without a lab.
 func labClusters(cmd *cobra.Command) ([]lab.Cluster, error) {
 	l, err := openLab(cmd)
 	if errors.Is(err, errNoLab) {
@@ -69,7 +69,8 @@ func labClusters(cmd *cobra.Command) ([]lab.Cluster, error) {
 func newEnvCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "env",
-		Short:   "Print shell lines that point kubectl at a lab",
+		Short:   "Print shell commands that configure kubectl for a lab",
+		Long:    "Print shell commands that set KUBECONFIG, with one context per cluster, and add the kubectl of\nthe lab to PATH.",
 		Example: `  eval "$(reconcile-lab env)"; kubectl --context member-1 get pods`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -86,15 +87,19 @@ func newEnvCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// Its folder comes last: a kubectl that the user installed goes first.
+			// The folder is appended, so that an installed kubectl takes precedence.
 			if found {
 				fmt.Fprintf(cmd.OutOrStdout(), "export PATH=\"$PATH\":%s\n", shellQuote(filepath.Dir(kubectl)))
 			}
 			return nil
 		},
 	}
-	addName(cmd, "name of the lab; the one of the last up if empty")
+	addNameFlag(cmd, existingLabUsage)
 	return cmd
+}
+
+func exportLine(variable, value string) string {
+	return fmt.Sprintf("export %s=%s", variable, shellQuote(value))
 }
 
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -2,8 +2,8 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,13 +12,19 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/kind"
 )
 
+// kindName is the provider kind, and the default name of its lab.
 const kindName = "kind"
+
+var providerNames = []string{embedded.Name, kindName}
+
+// existingLabUsage describes --name of the commands that need a lab.
+const existingLabUsage = "name of the lab (default: the lab of the last up)"
 
 func labCommands() []*cobra.Command {
 	return []*cobra.Command{newUpCommand(), newDownCommand(), newClustersCommand(), newEnvCommand()}
 }
 
-// newProvider makes the provider of that name for a lab.
+// newProvider returns the provider with this name for a lab.
 func newProvider(name string, l *lab.Lab) (lab.Provider, error) {
 	switch name {
 	case embedded.Name:
@@ -26,10 +32,10 @@ func newProvider(name string, l *lab.Lab) (lab.Provider, error) {
 	case kindName:
 		return kind.New(l.Name), nil
 	}
-	return nil, badInput("provider %q: use %s or %s", name, embedded.Name, kindName)
+	return nil, badInput("provider: %q: must be one of: %s", name, strings.Join(providerNames, ", "))
 }
 
-// providerOf is the provider that an existing lab runs on.
+// providerOf returns the provider of an existing lab.
 func providerOf(l *lab.Lab) (lab.Provider, error) {
 	state, err := l.Load()
 	if err != nil {
@@ -38,8 +44,8 @@ func providerOf(l *lab.Lab) (lab.Provider, error) {
 	return newProvider(providerName(l, state), l)
 }
 
-// providerName guesses by the lab's name where nothing is recorded, so that what
-// an early interruption or a lost file left can still be removed.
+// providerName returns the recorded provider. Without a record it derives the provider
+// from the name, so that a lab can be removed after an interrupted up or a lost file.
 func providerName(l *lab.Lab, state lab.State) string {
 	switch {
 	case state.Provider != "":
@@ -50,10 +56,10 @@ func providerName(l *lab.Lab, state lab.State) string {
 	return embedded.Name
 }
 
-var errNoLab = errors.New("there is no lab: make one with reconcile-lab up")
+var errNoLab = errors.New("no lab found; create one with `reconcile-lab up`")
 
-// existingLab opens the lab of that name, or of the last up if it is empty. It is an
-// error if there is no such lab.
+// existingLab opens the lab with this name, or the lab of the last up for an empty
+// name. It returns an error if the lab does not exist.
 func existingLab(name string) (*lab.Lab, error) {
 	if name == "" {
 		var err error
@@ -74,7 +80,7 @@ func existingLab(name string) (*lab.Lab, error) {
 	return l, nil
 }
 
-// openLab opens the lab that --name or --lab names, else the one of the last up.
+// openLab opens the lab of --name or --lab, else the lab of the last up.
 func openLab(cmd *cobra.Command) (*lab.Lab, error) {
 	name, err := labName(cmd)
 	if err != nil {
@@ -91,36 +97,32 @@ func openLab(cmd *cobra.Command) (*lab.Lab, error) {
 	return lab.Open(name)
 }
 
-// addName gives a command --name, which on lab commands means what --lab means
-// everywhere.
-func addName(cmd *cobra.Command, usage string) {
+// addNameFlag adds --name, which has the same meaning as --lab.
+func addNameFlag(cmd *cobra.Command, usage string) {
 	cmd.Flags().String("name", "", usage)
 }
 
+// labName returns the value of --name or --lab.
 func labName(cmd *cobra.Command) (string, error) {
 	name, err := cmd.Flags().GetString("name")
 	if err != nil {
 		return "", err
 	}
-	// The commands also run without the root's flags, in tests.
+	// Tests run these commands without the flags of the root command.
 	if flag := cmd.Flags().Lookup("lab"); flag != nil && flag.Value.String() != "" {
 		if name != "" && name != flag.Value.String() {
-			return "", badInput("--name %s and --lab %s: give one of them", name, flag.Value)
+			return "", badInput("--name: %s: differs from --lab %s; pass one of them", name, flag.Value)
 		}
 		name = flag.Value.String()
 	}
 	return name, nil
 }
 
-// labAsked is what --name or --lab says; that both say different things was found before.
-func labAsked(cmd *cobra.Command) string {
+// requestedLab returns labName after its error was handled.
+func requestedLab(cmd *cobra.Command) string {
 	name, _ := labName(cmd)
 	return name
 }
 
-// invocation is how the user called this program, for hints to copy.
+// invocation returns the path of this program, for commands in hints.
 func invocation() string { return os.Args[0] }
-
-func exportLine(variable, value string) string {
-	return fmt.Sprintf("export %s=%s", variable, shellQuote(value))
-}

@@ -14,61 +14,67 @@ import (
 func newDownCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "down",
-		Short: "Remove a lab with all its processes, containers and files",
-		Args:  cobra.NoArgs,
+		Use:     "down",
+		Short:   "Remove a lab with all its processes, containers and files",
+		Long:    "Remove the lab of the last up, or the lab of --name, with all its processes, containers and\nfiles. The Kubernetes binaries in the cache stay.",
+		Example: "  reconcile-lab down\n  reconcile-lab down --all",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			name, err := labName(cmd)
 			if err != nil {
 				return err
 			}
 			if all {
-				if name != "" {
-					return badInput("--all and --name %s: give one of them", name)
-				}
-				names, err := lab.List()
-				if err != nil {
-					return err
-				}
-				if len(names) == 0 {
-					fmt.Fprintln(cmd.OutOrStdout(), noLab)
-				}
-				var failed []error
-				for _, name := range names {
-					failed = append(failed, removeLab(cmd, name))
-				}
-				return errors.Join(failed...)
+				return removeAllLabs(cmd, name)
 			}
 			if name == "" {
-				// No other lab is guessed: a down that is repeated must not take the next one.
+				// No other lab is selected: a repeated down must not remove the next lab.
 				if name, err = lab.LastUp(); err != nil {
 					return err
 				}
 			}
 			if name == "" {
-				return tellOthers(cmd)
+				return printOtherLabs(cmd)
 			}
 			return removeLab(cmd, name)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "remove every lab")
-	addName(cmd, "name of the lab; the one of the last up if empty")
+	cmd.Flags().BoolVar(&all, "all", false, "remove every lab of this user")
+	addNameFlag(cmd, existingLabUsage)
 	return cmd
 }
 
-const noLab = "there is no lab"
+const noLabFound = "no lab found"
 
-// tellOthers says which labs there are where that of the last up is gone.
-func tellOthers(cmd *cobra.Command) error {
+func removeAllLabs(cmd *cobra.Command, name string) error {
+	if name != "" {
+		return badInput("--all: cannot be combined with --name %s; pass one of them", name)
+	}
+	names, err := lab.List()
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		fmt.Fprintln(cmd.OutOrStdout(), noLabFound)
+	}
+	var errs []error
+	for _, name := range names {
+		errs = append(errs, removeLab(cmd, name))
+	}
+	return errors.Join(errs...)
+}
+
+// printOtherLabs prints the existing labs after the lab of the last up was removed.
+func printOtherLabs(cmd *cobra.Command) error {
 	names, err := lab.List()
 	switch {
 	case err != nil:
 		return err
 	case len(names) == 0:
-		fmt.Fprintln(cmd.OutOrStdout(), noLab)
+		fmt.Fprintln(cmd.OutOrStdout(), noLabFound)
 		return nil
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "the lab of the last up is gone; there is still %s: remove it with %s down --name %s, or all with --all\n",
+	fmt.Fprintf(cmd.OutOrStdout(), "the lab of the last up is already removed; other labs: %s; remove one with %s down --name %s, or all with --all\n",
 		strings.Join(names, ", "), invocation(), names[0])
 	return nil
 }
@@ -78,28 +84,28 @@ func removeLab(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return badInput("%w", err)
 	}
-	// A damaged record must not keep a lab from being removed.
+	// A lab with a damaged state file can still be removed.
 	state, _ := l.Load()
 	p, err := newProvider(providerName(l, state), l)
 	if err != nil {
 		return err
 	}
 	if !l.Exists() {
-		// No folder, but clusters may be left of one that somebody removed by hand.
-		if left, err := p.List(cmd.Context()); err == nil && len(left) == 0 {
-			fmt.Fprintf(cmd.OutOrStdout(), "there is no lab %s\n", name)
+		// Clusters may exist without the folder, if a user deleted the folder.
+		if clusters, err := p.List(cmd.Context()); err == nil && len(clusters) == 0 {
+			fmt.Fprintf(cmd.OutOrStdout(), "lab %s not found\n", name)
 			return nil
 		}
 	}
 	if err := fault.StopAgents(cmd.Context(), l); err != nil {
 		return err
 	}
-	progress := newProgress(cmd.ErrOrStderr())
+	progress := newLabProgress(cmd.ErrOrStderr())
 	err = lab.Down(cmd.Context(), l, p, progress.report)
 	progress.close()
 	if err != nil {
-		return fmt.Errorf("%w: run %s down --name %s again", err, invocation(), name)
+		return fmt.Errorf("lab: %s: %w; run %s down --name %s again", name, err, invocation(), name)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "lab %s is removed\n", name)
+	fmt.Fprintf(cmd.OutOrStdout(), "lab %s removed\n", name)
 	return nil
 }

@@ -4,31 +4,26 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/reconcile-lab/reconcile-lab/internal/lab"
 )
 
-// labProgress shows what is done for each cluster of a lab: on a terminal a block
-// with one line each that is drawn again and again, elsewhere a line per step.
+// labProgress shows the present step of each cluster of a lab. On a terminal each
+// row has the duration of its step.
 type labProgress struct {
-	out   io.Writer
-	live  bool
-	width int
 	start time.Time
 	stop  chan struct{}
 	ended chan struct{}
 
+	// mu guards the fields below: clusters report concurrently.
 	mu       sync.Mutex
+	view     *progressView
 	subjects []string
 	steps    map[string]labStep
-	drawn    int
 }
 
 type labStep struct {
@@ -37,18 +32,14 @@ type labStep struct {
 	done  bool
 }
 
-func newProgress(out io.Writer) *labProgress {
-	p := &labProgress{out: out, start: time.Now(), steps: map[string]labStep{}, stop: make(chan struct{}), ended: make(chan struct{})}
-	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb" {
-		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 20 {
-			p.live, p.width = true, width
-		}
-	}
-	go p.tick()
+func newLabProgress(w io.Writer) *labProgress {
+	p := &labProgress{start: time.Now(), view: newProgressView(w), steps: map[string]labStep{}, stop: make(chan struct{}), ended: make(chan struct{})}
+	p.view.linePrefix = func() string { return fmt.Sprintf("[%5.1fs] ", time.Since(p.start).Seconds()) }
+	go p.redraw()
 	return p
 }
 
-// report is what lab.Options asks for.
+// report records the present step of a cluster. It implements lab.Report.
 func (p *labProgress) report(subject, step string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,12 +57,10 @@ func (p *labProgress) report(subject, step string) {
 		})
 	}
 	p.steps[subject] = labStep{text: step, since: time.Now(), done: step == lab.Done || step == lab.Removed}
-	if !p.live {
-		fmt.Fprintf(p.out, "%s %s: %s\n", stamp(time.Since(p.start)), subject, step)
-	}
+	p.view.update(p.rows())
 }
 
-// rank puts the lab and its hub above the members, and member-10 below member-9.
+// rank sorts the lab and its hub before the members, and member-9 before member-10.
 func rank(subject string) int {
 	switch subject {
 	case "lab":
@@ -82,15 +71,29 @@ func rank(subject string) int {
 	return 1 + len(subject)
 }
 
-// close leaves the last state on the screen.
+func (p *labProgress) rows() []progressRow {
+	rows := make([]progressRow, 0, len(p.subjects))
+	for _, subject := range p.subjects {
+		step := p.steps[subject]
+		row := progressRow{subject: subject, text: subject + ": " + oneLine(step.text)}
+		if waited := time.Since(step.since); !step.done && waited >= time.Second {
+			row.suffix = " (" + waited.Round(time.Second).String() + ")"
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// close ends the progress. The last state stays on the screen.
 func (p *labProgress) close() {
 	close(p.stop)
 	<-p.ended
 }
 
-func (p *labProgress) tick() {
+// redraw keeps the durations of the steps current.
+func (p *labProgress) redraw() {
 	defer close(p.ended)
-	if !p.live {
+	if !p.view.isTerminal() {
 		return
 	}
 	ticker := time.NewTicker(200 * time.Millisecond)
@@ -98,36 +101,11 @@ func (p *labProgress) tick() {
 	for {
 		select {
 		case <-ticker.C:
-			p.draw()
+			p.mu.Lock()
+			p.view.update(p.rows())
+			p.mu.Unlock()
 		case <-p.stop:
-			p.draw()
 			return
 		}
 	}
 }
-
-func (p *labProgress) draw() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var b strings.Builder
-	if p.drawn > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA", p.drawn)
-	}
-	for _, subject := range p.subjects {
-		step := p.steps[subject]
-		line := fmt.Sprintf("%-12s %s", subject, oneLine(step.text))
-		if waited := time.Since(step.since); !step.done && waited >= time.Second {
-			line += " (" + waited.Round(time.Second).String() + ")"
-		}
-		if runes := []rune(line); len(runes) >= p.width {
-			line = string(runes[:p.width-1])
-		}
-		// Clears the rest of a longer line before it.
-		b.WriteString(line + "\x1b[K\n")
-	}
-	p.drawn = len(p.subjects)
-	_, _ = io.WriteString(p.out, b.String())
-}
-
-// stamp is the time since the start, for logs.
-func stamp(d time.Duration) string { return fmt.Sprintf("[%5.1fs]", d.Seconds()) }

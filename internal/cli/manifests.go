@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,32 +27,32 @@ type manifest struct {
 }
 
 // readManifests reads files, folders (their *.yaml, *.yml and *.json, sorted) and
-// "-" for in. It reports all that is wrong with them at once.
+// "-" for in. It returns all problems at once.
 func readManifests(paths []string, in io.Reader) ([]manifest, error) {
 	var all []manifest
 	var errs []error
 	for _, path := range paths {
-		files, err := expand(path)
+		files, err := listFiles(path)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		for _, f := range files {
-			ms, err := readFile(f, in)
-			all = append(all, ms...)
+			manifests, err := readFile(f, in)
+			all = append(all, manifests...)
 			errs = append(errs, err)
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := newErrorList(errs...); err != nil {
 		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, errors.New("there is no CacheCluster in what was given")
+		return nil, fmt.Errorf("%s: no CacheCluster found; pass a file that contains one", strings.Join(paths, ", "))
 	}
 	return all, nil
 }
 
-func expand(path string) ([]string, error) {
+func listFiles(path string) ([]string, error) {
 	if path == "-" {
 		return []string{path}, nil
 	}
@@ -71,7 +72,7 @@ func expand(path string) ([]string, error) {
 		files = append(files, found...)
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("folder %s holds no .yaml, .yml or .json file", path)
+		return nil, fmt.Errorf("%s: the folder has no .yaml, .yml or .json file; pass another folder, or a file", path)
 	}
 	sort.Strings(files)
 	return files, nil
@@ -89,39 +90,40 @@ func readFile(path string, in io.Reader) ([]manifest, error) {
 		defer f.Close()
 		in = f
 	}
-	return split(name, in)
+	return decodeFile(name, in)
 }
 
-// split reads the documents of one file; empty ones are skipped but counted.
-func split(name string, in io.Reader) ([]manifest, error) {
+// decodeFile decodes the documents of one file. Empty documents are counted, and
+// skipped.
+func decodeFile(name string, in io.Reader) ([]manifest, error) {
 	var all []manifest
 	var errs []error
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(in))
 	for n := 1; ; n++ {
 		doc, err := reader.Read()
 		if errors.Is(err, io.EOF) {
-			return all, errors.Join(errs...)
+			return all, newErrorList(errs...)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		source := fmt.Sprintf("%s document %d", name, n)
-		objs, err := decode(doc)
+		objects, err := decodeDocument(doc)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", source, err))
 		}
-		for _, o := range objs {
+		for _, o := range objects {
 			all = append(all, manifest{source, o})
 		}
 	}
 }
 
-// decode reads one document: nothing, a CacheCluster, or a list of them.
-func decode(doc []byte) ([]*unstructured.Unstructured, error) {
+// decodeDocument decodes one document: empty, a CacheCluster, or a list of them.
+func decodeDocument(doc []byte) ([]*unstructured.Unstructured, error) {
 	if len(bytes.TrimSpace(doc)) == 0 {
 		return nil, nil
 	}
-	// Strict: of two equal keys, one would silently win.
+	// Strict decoding refuses a repeated key. Otherwise the last one would win silently.
 	data, err := yaml.YAMLToJSONStrict(doc)
 	if err != nil {
 		return nil, err
@@ -131,51 +133,35 @@ func decode(doc []byte) ([]*unstructured.Unstructured, error) {
 	}
 	u := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(data, &u.Object); err != nil {
-		return nil, errors.New("it is no Kubernetes object: give apiVersion, kind, metadata and spec")
+		return nil, errors.New("not a Kubernetes object; set apiVersion, kind, metadata and spec")
 	}
-	if u.IsList() {
-		var objs []*unstructured.Unstructured
-		items, _, _ := unstructured.NestedSlice(u.Object, "items")
-		for i, item := range items {
-			fields, ok := item.(map[string]any)
-			if !ok {
-				return nil, fmt.Errorf("item %d of the list is no object", i+1)
-			}
-			o := &unstructured.Unstructured{Object: fields}
-			if err := accept(o); err != nil {
-				return nil, fmt.Errorf("item %d of the list: %w", i+1, err)
-			}
-			objs = append(objs, o)
+	if !u.IsList() {
+		return []*unstructured.Unstructured{u}, prepare(u)
+	}
+	var objects []*unstructured.Unstructured
+	items, _, _ := unstructured.NestedSlice(u.Object, "items")
+	for i, item := range items {
+		fields, ok := item.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("items[%d]: not an object; set apiVersion, kind, metadata and spec", i)
 		}
-		return objs, nil
+		o := &unstructured.Unstructured{Object: fields}
+		if err := prepare(o); err != nil {
+			return nil, fmt.Errorf("items[%d]: %w", i, err)
+		}
+		objects = append(objects, o)
 	}
-	return []*unstructured.Unstructured{u}, accept(u)
+	return objects, nil
 }
 
-// accept refuses what is no CacheCluster, and removes what a server writes, so
-// that the output of `get -o yaml` can be applied again.
-func accept(u *unstructured.Unstructured) error {
-	gvk := schema.FromAPIVersionAndKind(u.GetAPIVersion(), u.GetKind())
-	want := v1alpha1.GroupVersion.WithKind("CacheCluster")
-	switch {
-	case gvk == want:
-	case gvk.Kind == "":
-		return fmt.Errorf("it has no kind: give apiVersion: %s and kind: %s", v1alpha1.GroupVersion, want.Kind)
-	case gvk.Kind == want.Kind:
-		return fmt.Errorf("apiVersion is %q: for a %s it must be %s", u.GetAPIVersion(), want.Kind, v1alpha1.GroupVersion)
-	case gvk.Group == want.Group && gvk.Kind != "MemberCache":
-		return fmt.Errorf("kind %q is unknown in %s: use %s", gvk.Kind, want.Group, want.Kind)
-	case gvk.Group == want.Group:
-		return fmt.Errorf("kind %s is written by the hub's controllers only: apply the %s that it belongs to", gvk.Kind, want.Kind)
-	default:
-		version := u.GetAPIVersion()
-		if version == "" {
-			version = "no apiVersion"
-		}
-		return fmt.Errorf("kind %s (%s) is not applied here, only %s (%s): use kubectl for it", gvk.Kind, version, want.Kind, v1alpha1.GroupVersion)
+// prepare refuses an object that is not a CacheCluster with a name. It removes the
+// fields that a server sets, so that the output of `get -o yaml` can be applied.
+func prepare(u *unstructured.Unstructured) error {
+	if err := validateKind(u); err != nil {
+		return err
 	}
 	if u.GetName() == "" {
-		return errors.New("it has no metadata.name")
+		return errors.New("metadata.name: required; set a name")
 	}
 	delete(u.Object, "status")
 	for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation"} {
@@ -184,22 +170,45 @@ func accept(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// place gives each manifest its namespace and refuses two of the same name.
-func place(ms []manifest, namespace string, explicit bool) error {
+func validateKind(u *unstructured.Unstructured) error {
+	got := schema.FromAPIVersionAndKind(u.GetAPIVersion(), u.GetKind())
+	want := v1alpha1.GroupVersion.WithKind("CacheCluster")
+	switch {
+	case got == want:
+		return nil
+	case got.Kind == "":
+		return fmt.Errorf("kind: required; set apiVersion: %s and kind: %s", v1alpha1.GroupVersion, want.Kind)
+	case got.Kind == want.Kind:
+		return fmt.Errorf("apiVersion: %q: not a version of %s; use %s", u.GetAPIVersion(), want.Kind, v1alpha1.GroupVersion)
+	case got.Group == want.Group && got.Kind != "MemberCache":
+		return fmt.Errorf("kind: %s: unknown kind in %s; use %s", got.Kind, want.Group, want.Kind)
+	case got.Group == want.Group:
+		return fmt.Errorf("kind: %s: only the hub manager writes this kind; apply the %s that owns it", got.Kind, want.Kind)
+	}
+	version := u.GetAPIVersion()
+	if version == "" {
+		version = "no apiVersion"
+	}
+	return fmt.Errorf("kind: %s (%s): must be %s (%s); use kubectl for other kinds", got.Kind, version, want.Kind, v1alpha1.GroupVersion)
+}
+
+// setNamespaces sets the namespace of each manifest that has none, and refuses two
+// manifests with the same name. explicit means that --namespace is set.
+func setNamespaces(manifests []manifest, namespace string, explicit bool) error {
 	first := map[string]string{}
 	var errs []error
-	for _, m := range ms {
+	for _, m := range manifests {
 		switch own := m.object.GetNamespace(); {
 		case own == "":
 			m.object.SetNamespace(namespace)
 		case explicit && own != namespace:
-			errs = append(errs, fmt.Errorf("%s: it is for namespace %s, but -n says %s: change one of them", m.source, own, namespace))
+			errs = append(errs, fmt.Errorf("%s: metadata.namespace: %s: differs from --namespace %s; change one of them", m.source, own, namespace))
 		}
 		key := m.object.GetNamespace() + "/" + m.object.GetName()
 		if other, ok := first[key]; ok {
-			errs = append(errs, fmt.Errorf("%s: CacheCluster %s is in %s as well: remove one of them", m.source, key, other))
+			errs = append(errs, fmt.Errorf("%s: CacheCluster %s: also defined in %s; remove one of them", m.source, key, other))
 		}
 		first[key] = m.source
 	}
-	return errors.Join(errs...)
+	return newErrorList(errs...)
 }

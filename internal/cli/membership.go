@@ -18,8 +18,8 @@ import (
 
 const membershipTimeout = 2 * time.Minute
 
-// memberFlags say how to reach a member as its admin. They take the names of the
-// hub's flags, which are --hub-kubeconfig and --hub-context here.
+// memberFlags configure admin access to a member. --kubeconfig and --context select
+// the member here, so the flags of the hub are --hub-kubeconfig and --hub-context.
 type memberFlags struct {
 	kubeconfig, context string
 	allowExec           bool
@@ -29,20 +29,20 @@ func (a *app) addMemberFlags(cmd *cobra.Command, f *memberFlags) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the member, with admin rights")
 	flags.StringVar(&f.context, "context", "", "context of the member in the kubeconfig")
-	flags.BoolVar(&f.allowExec, "allow-exec", false, "run the program by which the kubeconfig logs in, here and for this command only")
+	flags.BoolVar(&f.allowExec, "allow-exec", false, "run the credential plugin of the kubeconfig, here and for this command only")
 	flags.StringVar(&a.hub.kubeconfig, "hub-kubeconfig", "", "kubeconfig `file` of the hub")
 	flags.StringVar(&a.hub.context, "hub-context", "", "context of the hub in its kubeconfig")
 }
 
-// config is admin access to the member: what the flags say, else the lab's
-// context of that name; nil if there is neither.
+// config returns admin access to the member: by the flags, else by the context of
+// this name in the lab. It returns nil without either.
 func (f *memberFlags) config(hub hubFlags, name string) (*rest.Config, error) {
 	if f.kubeconfig != "" {
 		cfg, err := membership.MemberConfig(f.kubeconfig, f.context, f.allowExec)
 		return cfg, withCode(exitUsage, err)
 	}
 	if f.context != "" {
-		return nil, badInput("--context names a context of the member's kubeconfig: give --kubeconfig as well")
+		return nil, badInput("--context: %s: requires the kubeconfig of the member; pass --kubeconfig as well", f.context)
 	}
 	if hub.kubeconfig != "" || hub.context != "" {
 		return nil, nil
@@ -68,11 +68,11 @@ func (a *app) joinCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join NAME --kubeconfig FILE",
 		Short: "Make a cluster a member of the hub",
-		Long: "join creates in the member a ServiceAccount with only the rights that the hub uses, and on\n" +
-			"the hub a ClusterProfile NAME and a Secret with that account's token. The kubeconfig that\n" +
-			"is given needs admin rights; it is not stored. join may be repeated, to repair a membership\n" +
-			"or to change its labels: with --label, those that an earlier join set and that are missing\n" +
-			"now are removed; without it they stay. A NAME that is another cluster's is refused.",
+		Long: "Create in the member a ServiceAccount with only the rights that the hub uses, and on the hub\n" +
+			"a ClusterProfile NAME and a Secret with the token of the ServiceAccount. The kubeconfig needs\n" +
+			"admin rights; it is not stored.\n\n" +
+			"Run join again to repair a membership or to change its labels: --label replaces the labels that\n" +
+			"an earlier join set; without it they stay. A NAME of another cluster is refused.",
 		Example: "  reconcile-lab join eu-1 --kubeconfig eu-1.yaml --label topology.kubernetes.io/region=eu",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -80,8 +80,8 @@ func (a *app) joinCommand() *cobra.Command {
 		},
 	}
 	a.addMemberFlags(cmd, &member)
-	cmd.Flags().StringToStringVarP(&labels, "label", "l", nil, "label of the ClusterProfile, `key=value`, to select members by; may be repeated")
-	cmd.Flags().StringVar(&server, "server", "", "https `address` by which the hub reaches the member, if not the kubeconfig's; that of an earlier join stays")
+	cmd.Flags().StringToStringVarP(&labels, "label", "l", nil, "label of the ClusterProfile, `key=value`, for selectors; may be repeated")
+	cmd.Flags().StringVar(&server, "server", "", "https `address` of the member for the hub (default: that of the earlier join, or of the kubeconfig)")
 	return cmd
 }
 
@@ -97,32 +97,32 @@ func (a *app) join(ctx context.Context, name string, f memberFlags, o membership
 		return err
 	}
 	if member == nil {
-		return badInput("give the member's kubeconfig: reconcile-lab join %s --kubeconfig FILE", name)
+		return badInput("--kubeconfig: required for member %s; run reconcile-lab join %s --kubeconfig FILE", name, name)
 	}
 	h, err := a.connect()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.deadline(ctx, membershipTimeout)
+	ctx, cancel := a.withTimeout(ctx, membershipTimeout)
 	defer cancel()
 	o.Report = func(step string) { a.note("%s: %s", name, step) }
 	err = membership.Join(ctx, h.config, member, name, o)
 	if errors.Is(err, membership.ErrMember) && ctx.Err() == nil {
-		// A member that does not answer is not the hub that exit code 5 is about.
+		// Exit code 5 means that the hub is unreachable, not the member.
 		return withCode(exitError, err)
 	}
 	if err != nil {
-		return h.explain(err)
+		return h.wrapError(err)
 	}
 	if o.Server == "" && isLoopback(member.Host) {
-		a.note("%s: %s is an address of this machine only: if the hub manager runs elsewhere, give the one that it reaches the member by: reconcile-lab join %s --kubeconfig FILE --server https://ADDRESS", name, member.Host, name)
+		a.note("%s: %s is a loopback address; if the hub manager runs on another machine, pass an address that it can reach: reconcile-lab join %s --kubeconfig FILE --server https://ADDRESS", name, member.Host, name)
 	}
-	return a.result(memberResult{Member: name, Result: "joined"})
+	return a.printMembership(membershipResult{Member: name, Result: "joined"})
 }
 
-// isLoopback tells a server that only this machine can reach.
-func isLoopback(host string) bool {
-	u, err := url.Parse(host)
+// isLoopback reports whether only this machine can reach a server.
+func isLoopback(server string) bool {
+	u, err := url.Parse(server)
 	if err != nil {
 		return false
 	}
@@ -135,11 +135,12 @@ func (a *app) leaveCommand() *cobra.Command {
 	var keep, abandon bool
 	cmd := &cobra.Command{
 		Use:   "leave NAME [--kubeconfig FILE]",
-		Short: "End a cluster's membership",
-		Long: "leave removes the member's ClusterProfile and credential from the hub and, with the admin\n" +
-			"kubeconfig, the ServiceAccount and its rights from the member; it says what it leaves\n" +
-			"behind. It refuses while CacheClusters are placed on the member, and says how to take them\n" +
-			"off it; with --abandon it leaves all the same, and names what stays there.",
+		Short: "Remove a member from the hub",
+		Long: "Remove the ClusterProfile and the credential of the member from the hub. With the admin\n" +
+			"kubeconfig, also remove the ServiceAccount and its rights from the member. The output lists\n" +
+			"what remains in the member.\n\n" +
+			"leave refuses while CacheClusters are placed on the member, and prints how to remove them.\n" +
+			"With --abandon it removes the member, and lists the children that stay there.",
 		Example: "  reconcile-lab leave eu-1 --kubeconfig eu-1.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -147,9 +148,9 @@ func (a *app) leaveCommand() *cobra.Command {
 		},
 	}
 	a.addMemberFlags(cmd, &member)
-	cmd.Flags().BoolVar(&keep, "keep-member", false, "change nothing in the member")
-	cmd.Flags().BoolVar(&abandon, "abandon", false, "leave although caches are placed there; they keep running, with nobody to look after them")
-	cmd.Flags().BoolVar(&abandon, "force", false, "the former name of --abandon")
+	cmd.Flags().BoolVar(&keep, "keep-member", false, "make no change in the member")
+	cmd.Flags().BoolVar(&abandon, "abandon", false, "leave although caches are placed there; they keep running, and nothing manages them")
+	cmd.Flags().BoolVar(&abandon, "force", false, "former name of --abandon")
 	_ = cmd.Flags().MarkHidden("force")
 	return cmd
 }
@@ -159,7 +160,7 @@ func (a *app) leave(ctx context.Context, name string, f memberFlags, keep, aband
 		return withCode(exitUsage, err)
 	}
 	if keep && f.kubeconfig != "" {
-		return badInput("--keep-member changes nothing in the member: leave out --kubeconfig")
+		return badInput("--keep-member: cannot be combined with --kubeconfig; remove one of them")
 	}
 	o := membership.LeaveOptions{Abandon: abandon}
 	o.Report = func(step string) { a.note("%s: %s", name, step) }
@@ -173,25 +174,25 @@ func (a *app) leave(ctx context.Context, name string, f memberFlags, keep, aband
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.deadline(ctx, membershipTimeout)
+	ctx, cancel := a.withTimeout(ctx, membershipTimeout)
 	defer cancel()
 	err = membership.Leave(ctx, h.config, name, o)
 	if errors.Is(err, membership.ErrPlaced) {
 		return withCode(exitFailed, err)
 	}
 	if err != nil {
-		return h.explain(err)
+		return h.wrapError(err)
 	}
-	return a.result(memberResult{Member: name, Result: "left"})
+	return a.printMembership(membershipResult{Member: name, Result: "left"})
 }
 
-// memberResult is what join and leave print.
-type memberResult struct {
+// membershipResult is the output of join and leave.
+type membershipResult struct {
 	Member string `json:"member"`
 	Result string `json:"result"`
 }
 
-func (a *app) result(r memberResult) error {
+func (a *app) printMembership(r membershipResult) error {
 	if a.structured() {
 		return a.printValue(r, false)
 	}

@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// structured says whether output is for programs.
+// structured reports whether -o asks for JSON or YAML.
 func (a *app) structured() bool { return a.output.value == "json" || a.output.value == "yaml" }
 
-// printValue prints v as -o asks. In a stream, JSON takes one line for each
-// value and YAML one document.
+// printValue prints v as -o asks. In a stream, each value is one line of JSON or one
+// document of YAML.
 func (a *app) printValue(v any, stream bool) error {
 	if a.output.value == "yaml" {
 		data, err := yaml.Marshal(v)
@@ -38,9 +38,9 @@ func (a *app) printValue(v any, stream bool) error {
 	return enc.Encode(v)
 }
 
-// table prints rows under a header in kubectl's manner. It escapes nothing: the
-// API server allows no control characters in what is printed here, but for
-// messages, which lose them in oneLine.
+// table prints rows below a header, as kubectl does. It escapes nothing: the API
+// server allows no control characters in these values. Only messages may have some,
+// and oneLine removes them.
 func table(w io.Writer, header []string, rows [][]string) error {
 	tw := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(tw, strings.Join(header, "\t"))
@@ -55,7 +55,7 @@ func table(w io.Writer, header []string, rows [][]string) error {
 	return tw.Flush()
 }
 
-// age is how long ago t was, in kubectl's short form; empty if never.
+// age returns the time since t in kubectl's short form, and "" for a zero t.
 func age(t *metav1.Time, now time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -63,7 +63,8 @@ func age(t *metav1.Time, now time.Time) string {
 	return duration.HumanDuration(now.Sub(t.Time))
 }
 
-// oneLine keeps messages from members from breaking or faking lines of ours.
+// oneLine replaces control characters, so that a message from a member can neither
+// break a line nor fake one.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
@@ -73,7 +74,7 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// plural is "1 member" or "3 members".
+// plural returns such as "1 member" or "3 members".
 func plural(n int, word string) string {
 	if n == 1 {
 		return "1 " + word

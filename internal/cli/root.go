@@ -30,10 +30,10 @@ type app struct {
 	timeout time.Duration
 }
 
-// Main runs the command line args, whose first is the program's name, and
+// Main runs the command line args, whose first element is the program's name, and
 // returns the exit code.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
-	// Libraries log retries that this program reports in its own words.
+	// Libraries log retries that this program reports itself.
 	klog.SetLogger(logr.Discard())
 	ctrllog.SetLogger(logr.Discard())
 
@@ -57,35 +57,35 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	case err == nil:
 		return exitOK
 	case !*started:
-		// Whatever fails before a command runs is how it was called.
-		fmt.Fprintf(errOut, "error: %v\nsee %s --help\n", err, cmd.CommandPath())
+		// An error before a command starts is an error of usage.
+		fmt.Fprintf(errOut, "error: %v\nsee '%s --help' for usage\n", err, cmd.CommandPath())
 		return exitUsage
 	case ctx.Err() != nil:
 		fmt.Fprintln(errOut, "interrupted")
 		return exitInterrupted
 	}
-	fmt.Fprintf(errOut, "error: %s\n", describe(err))
+	fmt.Fprintf(errOut, "error: %s\n", formatError(err))
 	return exitCode(err)
 }
 
-// command builds the tree of commands. The flag that it returns turns true when
-// flags and arguments were accepted and a command begins.
+// command builds the tree of commands. The returned flag turns true when flags and
+// arguments are valid and a command starts.
 func (a *app) command(program string) (*cobra.Command, *bool) {
 	started := new(bool)
 	root := &cobra.Command{
 		Use:   "reconcile-lab",
-		Short: "Caches on a hub and its member clusters, and labs of such clusters",
-		Long: "reconcile-lab applies CacheClusters to a hub, shows how they come up in the member\n" +
-			"clusters and what drifts there, makes clusters members, and runs labs on this machine.\n\n" +
-			"Which hub: --kubeconfig and --context if given; else the lab named by --lab; else the\n" +
-			"lab of the last up; else KUBECONFIG or ~/.kube/config.\n\n" +
+		Short: "Run caches in the member clusters of a hub, and labs of such clusters",
+		Long: "Apply CacheClusters to a hub, observe their members and drift, join and remove members,\n" +
+			"and run labs on this machine.\n\n" +
+			"The hub is selected by the first of these that is set: --kubeconfig and --context; --lab;\n" +
+			"the lab of the last up; KUBECONFIG or ~/.kube/config.\n\n" +
 			"Exit codes:\n" + strings.TrimRight(exitCodeHelp(), "\n"),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			if a.timeout < 0 {
-				return fmt.Errorf("--timeout %s: use 0 or more", a.timeout)
+				return fmt.Errorf("--timeout: %s: must be 0 or more", a.timeout)
 			}
 			*started = true
 			return nil
@@ -100,28 +100,28 @@ func (a *app) command(program string) (*cobra.Command, *bool) {
 	a.output = enum{allowed: []string{"json", "yaml", "wide"}}
 	flags := root.PersistentFlags()
 	a.hub.add(flags)
-	flags.VarP(&a.output, "output", "o", "output `format`: json or yaml; wide where a table is printed")
-	flags.DurationVar(&a.timeout, "timeout", 0, "how long to wait, such as 90s; 0 is the command's own default")
+	flags.VarP(&a.output, "output", "o", "output `format`: json or yaml; wide for tables")
+	flags.DurationVar(&a.timeout, "timeout", 0, "maximum time to wait, such as 90s; 0 means the default of the command")
 
 	root.AddGroup(
 		&cobra.Group{ID: "caches", Title: "Caches:"},
 		&cobra.Group{ID: "members", Title: "Members:"},
 		&cobra.Group{ID: "lab", Title: "Lab:"},
 	)
-	grouped := func(id string, cmds ...*cobra.Command) {
+	addToGroup := func(id string, cmds ...*cobra.Command) {
 		for _, c := range cmds {
 			c.GroupID = id
 			root.AddCommand(c)
 		}
 	}
-	grouped("caches", a.applyCommand(), a.observeCommand(), a.getCommand(), a.statusCommand(), a.explainCommand())
-	grouped("members", a.joinCommand(), a.leaveCommand())
-	grouped("lab", append(labCommands(), a.injectCommand())...)
+	addToGroup("caches", a.applyCommand(), a.observeCommand(), a.getCommand(), a.statusCommand(), a.explainCommand())
+	addToGroup("members", a.joinCommand(), a.leaveCommand())
+	addToGroup("lab", append(labCommands(), a.injectCommand())...)
 	root.AddCommand(a.versionCommand(), newAgentCommand())
 	return root, started
 }
 
-// enum is the value of a flag that allows only some words.
+// enum is the value of a flag with a fixed list of values.
 type enum struct {
 	value   string
 	allowed []string
@@ -129,7 +129,7 @@ type enum struct {
 
 func (e *enum) String() string { return e.value }
 
-// Type is what pflag's GetString asks for.
+// Type is the name that pflag's GetString expects.
 func (e *enum) Type() string { return "string" }
 
 func (e *enum) Set(s string) error {
@@ -139,19 +139,20 @@ func (e *enum) Set(s string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("it is none of %s", strings.Join(e.allowed, ", "))
+	return fmt.Errorf("must be one of: %s", strings.Join(e.allowed, ", "))
 }
 
-// note tells the user something that is not a result.
+// note prints a line that is not a result to standard error.
 func (a *app) note(format string, args ...any) {
 	fmt.Fprintf(a.err, format+"\n", args...)
 }
 
-// deadline bounds ctx by --timeout, or by the command's own default; 0 is none.
-func (a *app) deadline(ctx context.Context, otherwise time.Duration) (context.Context, context.CancelFunc) {
+// withTimeout bounds ctx by --timeout, or by the default of the command. 0 means no
+// bound.
+func (a *app) withTimeout(ctx context.Context, defaultTimeout time.Duration) (context.Context, context.CancelFunc) {
 	d := a.timeout
 	if d == 0 {
-		d = otherwise
+		d = defaultTimeout
 	}
 	if d == 0 {
 		return context.WithCancel(ctx)

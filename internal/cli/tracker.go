@@ -11,8 +11,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// happening is one thing that observe prints.
-type happening struct {
+// event is one change of a cache, as observe prints it.
+type event struct {
 	Type      string          `json:"type"` // Cache, Member, Drift, OpenDrift or Deleted
 	Namespace string          `json:"namespace"`
 	Cache     string          `json:"cache"`
@@ -23,183 +23,159 @@ type happening struct {
 	Message   string          `json:"message,omitempty"`
 	Hint      string          `json:"hint,omitempty"`
 	Drift     *v1alpha1.Drift `json:"drift,omitempty"`
-	// OpenDrift differs and is not put right.
+	// OpenDrift is a remaining drift.
 	OpenDrift *v1alpha1.DriftFinding `json:"openDrift,omitempty"`
-	// Missed counts the drifts before this one that were not seen one by one.
+	// Missed is the number of earlier drifts that were not observed one by one.
 	Missed int64 `json:"missed,omitempty"`
 
 	line string
 }
 
-// tracker turns successive sights of CacheClusters into what happened between
-// them. A drift is told once, however often the object is seen, and one that is
-// overwritten before it is seen is counted.
+// tracker turns successive versions of CacheClusters into events. It reports a
+// drift once, however often the object is updated, and counts a drift that a later
+// one replaced before it was observed.
 type tracker struct {
-	// now and withNamespace only affect wording.
+	// now and withNamespace only affect the text.
 	now           func() time.Time
 	withNamespace bool
 
-	caches map[types.NamespacedName]*seen
+	caches map[types.NamespacedName]*reportedState
 }
 
-// seen is what was told of a CacheCluster.
-type seen struct {
-	uid     types.UID
-	summary string
-	members map[string]string
-	drifts  map[string]v1alpha1.Drift
-	open    map[string][]v1alpha1.DriftFinding
+// reportedState is the last reported state of a CacheCluster.
+type reportedState struct {
+	uid        types.UID
+	summary    string
+	members    map[string]string
+	lastDrifts map[string]v1alpha1.Drift
+	openDrifts map[string][]v1alpha1.DriftFinding
 }
 
 func newTracker(now func() time.Time, withNamespace bool) *tracker {
-	return &tracker{now: now, withNamespace: withNamespace, caches: map[types.NamespacedName]*seen{}}
+	return &tracker{now: now, withNamespace: withNamespace, caches: map[types.NamespacedName]*reportedState{}}
 }
 
-// see returns what is new about cc, in the order in which it is to be told. At
-// the first sight of a CacheCluster that is its present state, with the latest
-// drift of each member.
-func (t *tracker) see(cc *v1alpha1.CacheCluster) []happening {
+// update returns the events since the last version of cc: the cache, its members,
+// corrected drifts, remaining drifts. For the first version of a CacheCluster these
+// are its present state and the last drift of each member.
+func (t *tracker) update(cc *v1alpha1.CacheCluster) []event {
 	key := types.NamespacedName{Namespace: cc.Namespace, Name: cc.Name}
-	was := t.caches[key]
-	first := was == nil || was.uid != cc.UID
+	last := t.caches[key]
+	first := last == nil || last.uid != cc.UID
 	if first {
-		was = &seen{uid: cc.UID, members: map[string]string{}, drifts: map[string]v1alpha1.Drift{}, open: map[string][]v1alpha1.DriftFinding{}}
-		t.caches[key] = was
+		last = &reportedState{uid: cc.UID, members: map[string]string{}, lastDrifts: map[string]v1alpha1.Drift{}, openDrifts: map[string][]v1alpha1.DriftFinding{}}
+		t.caches[key] = last
 	}
-	var told []happening
-	if s := summary(cc); s != was.summary {
-		was.summary = s
-		c := readyCondition(cc)
-		h := happening{Type: "Cache", Namespace: cc.Namespace, Cache: cc.Name, State: s, Revision: cc.Status.Revision, Reason: c.Reason, Message: c.Message}
-		h.line = fmt.Sprintf("%s: %s", t.name(cc), s)
-		told = append(told, h)
+	events := t.updateSummary(cc, last)
+	events = append(events, t.updateMembers(cc, last)...)
+	events = append(events, t.updateCorrectedDrifts(cc, last, first)...)
+	return append(events, t.updateRemainingDrifts(cc, last)...)
+}
+
+// remove forgets a deleted cc.
+func (t *tracker) remove(cc *v1alpha1.CacheCluster) []event {
+	delete(t.caches, types.NamespacedName{Namespace: cc.Namespace, Name: cc.Name})
+	e := event{Type: "Deleted", Namespace: cc.Namespace, Cache: cc.Name}
+	e.line = t.name(cc) + ": deleted"
+	return []event{e}
+}
+
+func (t *tracker) updateSummary(cc *v1alpha1.CacheCluster, last *reportedState) []event {
+	s := summary(cc)
+	if s == last.summary {
+		return nil
 	}
+	last.summary = s
+	c := readyCondition(cc)
+	e := event{Type: "Cache", Namespace: cc.Namespace, Cache: cc.Name, State: s, Revision: cc.Status.Revision, Reason: c.Reason, Message: c.Message}
+	e.line = fmt.Sprintf("%s: %s", t.name(cc), s)
+	return []event{e}
+}
+
+func (t *tracker) updateMembers(cc *v1alpha1.CacheCluster, last *reportedState) []event {
+	var events []event
 	present := map[string]bool{}
 	for i := range cc.Status.Clusters {
 		m := &cc.Status.Clusters[i]
 		present[m.Name] = true
-		if line := memberLine(m); line != was.members[m.Name] {
-			was.members[m.Name] = line
-			told = append(told, t.member(cc, m, line))
+		if line := memberLine(m); line != last.members[m.Name] {
+			last.members[m.Name] = line
+			events = append(events, t.memberEvent(cc, m, line))
 		}
 	}
-	for name := range was.members {
+	for name := range last.members {
 		if !present[name] {
-			delete(was.members, name)
-			h := happening{Type: "Member", Namespace: cc.Namespace, Cache: cc.Name, Member: name, State: "Removed"}
-			h.line = fmt.Sprintf("%s %s: Removed", t.name(cc), name)
-			told = append(told, h)
+			delete(last.members, name)
+			e := event{Type: "Member", Namespace: cc.Namespace, Cache: cc.Name, Member: name, State: "Removed"}
+			e.line = fmt.Sprintf("%s %s: Removed", t.name(cc), name)
+			events = append(events, e)
 		}
 	}
+	return events
+}
+
+func (t *tracker) updateCorrectedDrifts(cc *v1alpha1.CacheCluster, last *reportedState, first bool) []event {
+	var events []event
 	for i := range cc.Status.Clusters {
 		m := &cc.Status.Clusters[i]
 		if m.LastDrift == nil {
 			continue
 		}
-		before, known := was.drifts[m.Name]
+		before, known := last.lastDrifts[m.Name]
 		if known && before.Count == m.LastDrift.Count && before.At.Equal(&m.LastDrift.At) {
 			continue
 		}
-		was.drifts[m.Name] = *m.LastDrift
+		last.lastDrifts[m.Name] = *m.LastDrift
 		missed := int64(0)
 		switch {
 		case m.LastDrift.Count < before.Count:
-			// The count began anew: the member was left and joined again.
+			// The count restarted: the cache left the member and was placed there again.
 			missed = m.LastDrift.Count - 1
 		case !first:
 			missed = m.LastDrift.Count - before.Count - 1
 		}
-		told = append(told, t.drift(cc, m, max(missed, 0)))
+		events = append(events, t.driftEvent(cc, m, max(missed, 0)))
 	}
+	return events
+}
+
+func (t *tracker) updateRemainingDrifts(cc *v1alpha1.CacheCluster, last *reportedState) []event {
+	var events []event
 	for i := range cc.Status.Clusters {
 		m := &cc.Status.Clusters[i]
 		for j := range m.OpenDrifts {
 			f := &m.OpenDrifts[j]
-			if !slices.ContainsFunc(was.open[m.Name], func(known v1alpha1.DriftFinding) bool { return equality.Semantic.DeepEqual(&known, f) }) {
-				told = append(told, t.openDrift(cc, m, f))
+			isReported := func(reported v1alpha1.DriftFinding) bool { return equality.Semantic.DeepEqual(&reported, f) }
+			if !slices.ContainsFunc(last.openDrifts[m.Name], isReported) {
+				e := event{Type: "OpenDrift", Namespace: cc.Namespace, Cache: cc.Name, Member: m.Name, OpenDrift: f}
+				e.line = remainingDriftLine(m.Name, t.object(cc, f.Object), f, t.now())
+				events = append(events, e)
 			}
 		}
-		was.open[m.Name] = m.OpenDrifts
+		last.openDrifts[m.Name] = m.OpenDrifts
 	}
-	return told
+	return events
 }
 
-// gone tells that cc was deleted.
-func (t *tracker) gone(cc *v1alpha1.CacheCluster) []happening {
-	delete(t.caches, types.NamespacedName{Namespace: cc.Namespace, Name: cc.Name})
-	h := happening{Type: "Deleted", Namespace: cc.Namespace, Cache: cc.Name}
-	h.line = t.name(cc) + ": deleted"
-	return []happening{h}
-}
-
-func (t *tracker) member(cc *v1alpha1.CacheCluster, m *v1alpha1.ClusterStatus, line string) happening {
-	h := happening{
+func (t *tracker) memberEvent(cc *v1alpha1.CacheCluster, m *v1alpha1.ClusterStatus, line string) event {
+	e := event{
 		Type: "Member", Namespace: cc.Namespace, Cache: cc.Name, Member: m.Name,
 		State: string(m.State), Revision: m.Revision, Reason: m.Reason, Message: m.Message, Hint: m.Hint,
 	}
-	h.line = t.name(cc) + " " + line
-	if needsAttention(m) && m.Hint != "" {
-		h.line += "\n  hint: " + oneLine(m.Hint)
+	e.line = t.name(cc) + " " + line
+	if hasProblem(m) && m.Hint != "" {
+		e.line += "\n  hint: " + oneLine(m.Hint)
 	}
-	return h
+	return e
 }
 
-func (t *tracker) drift(cc *v1alpha1.CacheCluster, m *v1alpha1.ClusterStatus, missed int64) happening {
-	h := happening{Type: "Drift", Namespace: cc.Namespace, Cache: cc.Name, Member: m.Name, Drift: m.LastDrift, Missed: missed}
-	object := m.LastDrift.Object
-	if t.withNamespace {
-		object += " -n " + cc.Namespace
-	}
-	h.line = driftLine(m.Name, object, m.LastDrift, t.now())
+func (t *tracker) driftEvent(cc *v1alpha1.CacheCluster, m *v1alpha1.ClusterStatus, missed int64) event {
+	e := event{Type: "Drift", Namespace: cc.Namespace, Cache: cc.Name, Member: m.Name, Drift: m.LastDrift, Missed: missed}
+	e.line = correctedDriftLine(m.Name, t.object(cc, m.LastDrift.Object), m.LastDrift, t.now())
 	if missed > 0 {
-		h.line += fmt.Sprintf(" (+%d more)", missed)
+		e.line += fmt.Sprintf(" (+%d more)", missed)
 	}
-	return h
-}
-
-func (t *tracker) openDrift(cc *v1alpha1.CacheCluster, m *v1alpha1.ClusterStatus, f *v1alpha1.DriftFinding) happening {
-	h := happening{Type: "OpenDrift", Namespace: cc.Namespace, Cache: cc.Name, Member: m.Name, OpenDrift: f}
-	object := f.Object
-	if t.withNamespace {
-		object += " -n " + cc.Namespace
-	}
-	h.line = openDriftLine(m.Name, object, f, t.now())
-	return h
-}
-
-// driftLine begins with words that scripts look for; they do not change.
-func driftLine(member, object string, d *v1alpha1.Drift, now time.Time) string {
-	fields := ""
-	if !d.Deleted {
-		fields = " " + driftFields(&d.DriftFinding)
-	}
-	when := "; put right at " + clock(d.At.Time, now)
-	if d.ChangedAt != nil {
-		when = " at " + clock(d.ChangedAt.Time, now)
-	}
-	return fmt.Sprintf("drift detected and corrected in %s  %s %s%s (%s%s)", repairTime(d.RepairedIn.Duration), member, object, fields, driftDone(&d.DriftFinding), when)
-}
-
-// repairTime in whole milliseconds, or less exactly where they are many or few.
-func repairTime(d time.Duration) string {
-	switch {
-	case d <= 0:
-		return "0ms"
-	case d < time.Millisecond:
-		return d.Round(time.Microsecond).String()
-	case d < 10*time.Second:
-		return fmt.Sprintf("%dms", d.Round(time.Millisecond).Milliseconds())
-	}
-	return d.Round(time.Second).String()
-}
-
-// clock is the time of day, with the date where it is not today's.
-func clock(t, now time.Time) string {
-	t = t.In(now.Location())
-	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
-		return t.Format(time.TimeOnly)
-	}
-	return t.Format(time.DateTime)
+	return e
 }
 
 func (t *tracker) name(cc *v1alpha1.CacheCluster) string {
@@ -207,4 +183,11 @@ func (t *tracker) name(cc *v1alpha1.CacheCluster) string {
 		return cc.Namespace + "/" + cc.Name
 	}
 	return cc.Name
+}
+
+func (t *tracker) object(cc *v1alpha1.CacheCluster, object string) string {
+	if t.withNamespace {
+		return object + " -n " + cc.Namespace
+	}
+	return object
 }

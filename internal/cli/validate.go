@@ -14,9 +14,9 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// unreadable is what of a CacheCluster the hub's controllers could not read, each
-// with field, value and fix. Admission lets it pass.
-func unreadable(cc *v1alpha1.CacheCluster) []string {
+// validateSpec returns the problems of paths and selectors in a CacheCluster that
+// admission does not check, each with field, value and fix.
+func validateSpec(cc *v1alpha1.CacheCluster) []string {
 	var problems []string
 	for _, p := range render.CheckPolicies(&cc.Spec.Policies) {
 		problems = append(problems, "spec."+p.String())
@@ -26,22 +26,22 @@ func unreadable(cc *v1alpha1.CacheCluster) []string {
 	}
 	for i, o := range cc.Spec.Overrides {
 		if _, err := placement.Selector(o.ClusterSelector); err != nil {
-			problems = append(problems, fmt.Sprintf("spec.overrides[%d].clusterSelector: %v: use matchLabels, or matchExpressions with In, NotIn (both with values), Exists or DoesNotExist (both without)", i, err))
+			problems = append(problems, fmt.Sprintf("spec.overrides[%d].clusterSelector: %v; use matchLabels, or matchExpressions with In, NotIn (both with values), Exists or DoesNotExist (both without)", i, err))
 		}
 	}
 	return problems
 }
 
-// unrunnable is what no children can be made of in a member that the placement
-// chooses among those that are known. An override only meets its template there.
-func unrunnable(cc *v1alpha1.CacheCluster, members []placement.Member) []string {
-	chosen := placement.Place(cc.Spec.Placement, members).Chosen
+// validateTemplates returns the problems of the template in each selected member.
+// An override is merged into the template per member, so it can only be checked there.
+func validateTemplates(cc *v1alpha1.CacheCluster, members []placement.Member) []string {
+	selected := placement.Place(cc.Spec.Placement, members).Chosen
 	if len(cc.Spec.Overrides) == 0 {
-		// All members get the same, those that join later too.
-		chosen = []placement.Member{{}}
+		// All members get the same template, including members that join later.
+		selected = []placement.Member{{}}
 	}
 	var problems []string
-	for _, m := range chosen {
+	for _, m := range selected {
 		_, found := override.Apply(cc.Spec.CacheTemplate, cc.Spec.Overrides, m)
 		for _, p := range found {
 			if !slices.Contains(problems, p) {
@@ -52,8 +52,9 @@ func unrunnable(cc *v1alpha1.CacheCluster, members []placement.Member) []string 
 	return problems
 }
 
-// members that the hub may place caches on. None where they cannot be listed:
-// who may apply a cache need not have the right to, and the hub looks again.
+// members returns the members that the hub may place caches on, and none if they
+// cannot be listed: a user who may apply a cache may lack the right to list them,
+// and the hub manager repeats the check.
 func (h *hub) members(ctx context.Context) []placement.Member {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

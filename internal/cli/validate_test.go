@@ -12,15 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// admission answers dry runs alone: what it is asked to write is a failure of the
-// test. It takes every object but those that it is told to refuse.
+// admission is a hub that answers dry runs only: a write fails the test. It accepts
+// every object except those in refuses.
 type admission struct {
 	client.WithWatch
 	t       *testing.T
 	refuses map[string]error
 	members []inventoryv1alpha1.ClusterProfile
-	// closed to whoever lists the members
-	closed bool
+	// forbidden refuses to list the members.
+	forbidden bool
 }
 
 func (a *admission) Patch(_ context.Context, obj client.Object, _ client.Patch, opts ...client.PatchOption) error {
@@ -33,7 +33,7 @@ func (a *admission) Patch(_ context.Context, obj client.Object, _ client.Patch, 
 }
 
 func (a *admission) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	if a.closed {
+	if a.forbidden {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "clusterprofiles"}, "", nil)
 	}
 	list.(*inventoryv1alpha1.ClusterProfileList).Items = a.members
@@ -55,28 +55,28 @@ func documents(t *testing.T, specs ...string) []manifest {
 
 const everyone = "placement: {clusterSelector: {}}"
 
-func TestApplyRefusesWhatOnlyTheHubsControllersWouldFind(t *testing.T) {
+func TestValidate_RefusesWhatAdmissionAccepts(t *testing.T) {
 	ignoring := func(path string) string { return everyone + ", drift: {ignore: [{path: '" + path + "'}]}" }
 	small := everyone + ", memory: 1Gi, memcached: {maxItemSize: 64Mi}, overrides: [{clusterSelector: {matchLabels: {size: small}}, memory: 64Mi}]"
 	for _, tc := range []struct {
 		reason, spec string
-		// says is what the refusal must hold; nothing is refused without it.
+		// says lists parts of the expected refusal; empty for none.
 		says []string
 	}{
 		{"an ignored path with an empty step", ignoring("spec..replicas["), []string{"spec.drift.ignore[0].path", `"spec..replicas["`, "write it as"}},
-		{"an ignored path with a bracket that stays open", ignoring("spec["), []string{"spec.drift.ignore[0].path", `"spec["`}},
+		{"an ignored path with an open bracket", ignoring("spec["), []string{"spec.drift.ignore[0].path", `"spec["`}},
 		{"an ignored path that ends in a dot", ignoring("spec.replicas."), []string{"spec.drift.ignore[0].path", `"spec.replicas."`}},
-		{"an ignored path of no field", ignoring("foo"), []string{"spec.drift.ignore[0].path", `"foo"`}},
+		{"an ignored path without a field", ignoring("foo"), []string{"spec.drift.ignore[0].path", `"foo"`}},
 		{"an ignored path with a wildcard", ignoring("containers[*].image"), []string{"spec.drift.ignore[0].path", "containers[*].image"}},
 		{"an ignored path without quotes", ignoring("containers[name=memcached].image"), []string{"spec.drift.ignore[0].path", "containers[name=memcached].image"}},
-		{"an ignored path that a status shows", ignoring(`spec.template.spec.containers[name="memcached"].image`), nil},
+		{"an ignored path as the status prints it", ignoring(`spec.template.spec.containers[name="memcached"].image`), nil},
 		{"a selector of the placement", "placement: {clusterSelector: {matchExpressions: [{key: size, operator: Near, values: [a]}]}}", []string{"spec.placement.clusterSelector", "Near", "use matchLabels"}},
 		{"a selector of an override", everyone + ", overrides: [{clusterSelector: {matchExpressions: [{key: size, operator: In}]}, replicas: 1}]", []string{"spec.overrides[0].clusterSelector", "use matchLabels"}},
-		{"an override that its member's template cannot meet", small, []string{"spec.memcached.maxItemSize", `"64Mi"`, "at most half of memory", "after spec.overrides[0]"}},
-		{"an override that concerns no member", strings.Replace(small, "size: small", "size: tiny", 1), nil},
-		{"an override without which no member could run it", everyone + ", memory: 64Mi, memcached: {maxItemSize: 64Mi}, overrides: [{clusterSelector: {}, memory: 1Gi}]", nil},
-		{"a template that no member could run", everyone + ", memory: 64Mi, memcached: {maxItemSize: 64Mi}", []string{"spec.memcached.maxItemSize"}},
-		{"nothing", everyone, nil},
+		{"an override that is invalid in the template of its member", small, []string{"spec.memcached.maxItemSize", `"64Mi"`, "at most half of memory", "after spec.overrides[0]"}},
+		{"an override that selects no member", strings.Replace(small, "size: small", "size: tiny", 1), nil},
+		{"an override that makes the template valid", everyone + ", memory: 64Mi, memcached: {maxItemSize: 64Mi}, overrides: [{clusterSelector: {}, memory: 1Gi}]", nil},
+		{"a template that is invalid in every member", everyone + ", memory: 64Mi, memcached: {maxItemSize: 64Mi}", []string{"spec.memcached.maxItemSize"}},
+		{"a valid spec", everyone, nil},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			hub := &hub{WithWatch: &admission{t: t, members: []inventoryv1alpha1.ClusterProfile{
@@ -104,9 +104,9 @@ func TestApplyRefusesWhatOnlyTheHubsControllersWouldFind(t *testing.T) {
 	}
 }
 
-func TestApplyTellsAllThatIsWrongWithAllFilesAtOnce(t *testing.T) {
+func TestValidate_ReportsAllProblemsAtOnce(t *testing.T) {
 	refused := apierrors.NewInvalid(schema.GroupKind{Kind: "CacheCluster"}, "a", nil)
-	hub := &hub{WithWatch: &admission{t: t, closed: true, refuses: map[string]error{"a": refused}}}
+	hub := &hub{WithWatch: &admission{t: t, forbidden: true, refuses: map[string]error{"a": refused}}}
 	err := hub.validate(t.Context(), documents(t,
 		everyone+", replicas: -1, drift: {ignore: [{path: 'spec['}]}",
 		everyone,

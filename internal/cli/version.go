@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Version is set at build time by -ldflags -X; a build without it says what the
-// Go toolchain knows.
+// Version is set by -ldflags -X at build time. A build without it uses the version that
+// the Go toolchain records.
 var Version = ""
 
 type versionInfo struct {

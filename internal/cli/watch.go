@@ -16,17 +16,17 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// sighting is one CacheCluster as the hub shows it now.
-type sighting struct {
+// cacheUpdate is a new version of a CacheCluster, or its last one before deletion.
+type cacheUpdate struct {
 	cache   *v1alpha1.CacheCluster
 	deleted bool
 }
 
-// watch delivers every change of the CacheClusters in a namespace ("" is all),
-// the present state first, until ctx ends. A lost connection is told, unless an
-// earlier loss was not heard yet, and made again; what happened in between arrives as
-// one change.
-func (h *hub) watch(ctx context.Context, namespace string) (sightings <-chan sighting, lost <-chan error, err error) {
+// watch delivers every change of the CacheClusters in a namespace ("" means all)
+// until ctx ends, the present state first. After a lost connection it reconnects,
+// and delivers the changes in between as one. lost has a buffer of one error: a
+// second loss is dropped until the first is read.
+func (h *hub) watch(ctx context.Context, namespace string) (updates <-chan cacheUpdate, lost <-chan error, err error) {
 	losses := make(chan error, 1)
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -39,9 +39,9 @@ func (h *hub) watch(ctx context.Context, namespace string) (sightings <-chan sig
 	}
 	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, h.WithWatch), &v1alpha1.CacheCluster{}, 0, nil)
 	err = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		// A watch ends now and then by the API server's choice.
-		ordinary := errors.Is(err, io.EOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
-		if ordinary || ctx.Err() != nil {
+		// The API server ends every watch after some time.
+		expected := errors.Is(err, io.EOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+		if expected || ctx.Err() != nil {
 			return
 		}
 		select {
@@ -52,17 +52,17 @@ func (h *hub) watch(ctx context.Context, namespace string) (sightings <-chan sig
 	if err != nil {
 		return nil, nil, err
 	}
-	out := make(chan sighting)
+	out := make(chan cacheUpdate)
 	deliver := func(obj any, deleted bool) {
-		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-			obj = gone.Obj
+		if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = tombstone.Obj
 		}
 		cc, ok := obj.(*v1alpha1.CacheCluster)
 		if !ok {
 			return
 		}
 		select {
-		case out <- sighting{cc, deleted}:
+		case out <- cacheUpdate{cc, deleted}:
 		case <-ctx.Done():
 		}
 	}
@@ -78,7 +78,11 @@ func (h *hub) watch(ctx context.Context, namespace string) (sightings <-chan sig
 	return out, losses, nil
 }
 
-// isNoKind says that the cluster does not know the kind that was asked for.
-func isNoKind(err error) bool {
+func (a *app) noteConnectionLost(err error) {
+	a.note("connection to the hub lost, reconnecting: %v", err)
+}
+
+// isUnknownKind reports whether the cluster does not have the requested kind.
+func isUnknownKind(err error) bool {
 	return meta.IsNoMatchError(err)
 }
