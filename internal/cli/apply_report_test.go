@@ -93,9 +93,9 @@ func TestCompleteChange_ClaimsOnlyReportedMembers(t *testing.T) {
 	invalid := with("b", v1alpha1.MemberBlocked, v1alpha1.ClassInvalid, v1alpha1.ReasonInvalidSpec)
 	rejected := with("c", v1alpha1.MemberBlocked, v1alpha1.ClassInvalid, v1alpha1.ReasonRejected)
 	immutable := with("c", v1alpha1.MemberBlocked, v1alpha1.ClassBlocked, v1alpha1.ReasonImmutableField)
-	fight := with("c", v1alpha1.MemberBlocked, v1alpha1.ClassConflict, v1alpha1.ReasonDriftFight)
-	fought := fight
-	fought.OpenDrifts = []v1alpha1.DriftFinding{{Object: "StatefulSet/cache-cluster", Fields: []string{"spec.replicas"}}}
+	conflict := with("c", v1alpha1.MemberBlocked, v1alpha1.ClassConflict, v1alpha1.ReasonDriftFight)
+	remaining := conflict
+	remaining.OpenDrifts = []v1alpha1.DriftFinding{{Object: "StatefulSet/cache-cluster", Fields: []string{"spec.replicas"}}}
 
 	const part, none = "updated CacheCluster on the hub, not yet fully applied in any member", "updated CacheCluster on the hub, not applied in any member"
 	for _, tc := range []struct {
@@ -114,7 +114,7 @@ func TestCompleteChange_ClaimsOnlyReportedMembers(t *testing.T) {
 		{"a transient error", []v1alpha1.ClusterStatus{retried}, part},
 		{"an unreachable member", []v1alpha1.ClusterStatus{unreachable}, part},
 		{"a conflict while the field is as desired", []v1alpha1.ClusterStatus{conflict}, "updated stateful workload"},
-		{"a conflict while the field differs", []v1alpha1.ClusterStatus{fought}, part},
+		{"a conflict while the field differs", []v1alpha1.ClusterStatus{remaining}, part},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			now := sampleCache(tc.members...)
@@ -129,7 +129,7 @@ func TestCompleteChange_ClaimsOnlyReportedMembers(t *testing.T) {
 		})
 	}
 	t.Run("labels and annotations stay on the hub", func(t *testing.T) {
-		ac := &appliedCache{before: sampleCache(fought), latest: sampleCache(fought), generation: 1, change: change{verb: "updated", parts: []string{"metadata"}}}
+		ac := &appliedCache{before: sampleCache(remaining), latest: sampleCache(remaining), generation: 1, change: change{verb: "updated", parts: []string{"metadata"}}}
 		ac.completeChange()
 		if got := ac.change.String(); got != "updated metadata" {
 			t.Errorf("%q", got)

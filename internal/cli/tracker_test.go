@@ -54,9 +54,9 @@ func TestTracker_ReportsChanges(t *testing.T) {
 	again.UID = "u2"
 
 	for _, tc := range []struct {
-		reason string
+		reason   string
 		versions []*v1alpha1.CacheCluster
-		want   []string // events of the last version
+		want     []string // events of the last version
 	}{
 		{"the first version: the present state and the last drift", []*v1alpha1.CacheCluster{sampleCache(drifted(7, noon))},
 			[]string{"cache-cluster: Ready", "cache-cluster member-1: Ready 3/3", driftAtNoon}},

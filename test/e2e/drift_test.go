@@ -201,5 +201,5 @@ func (d drift) words() string {
 		words += " by " + regexp.QuoteMeta(d.manager)
 	}
 	// The API server keeps no time of a deletion, a removed field, or a change through /scale.
-	return words + "( at |; put right at )"
+	return words + "( at |; corrected at )"
 }

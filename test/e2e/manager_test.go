@@ -136,7 +136,7 @@ var _ = Describe("a hub manager that was away", Ordered, func() {
 		Expect(lab.hub.Get(ctx, client.ObjectKey{Namespace: gone, Name: name}, &v1alpha1.CacheCluster{})).To(Succeed(), "children would be left behind")
 		out := lab.apply(ctx, manifest(ns, "unseen", inLab), "--timeout", "2s")
 		Expect(out).To(exitWith(3))
-		Expect(out.stdout).To(ContainSubstring("the hub manager has not looked at this change"))
+		Expect(out.stdout).To(ContainSubstring("the hub manager has not observed this change"))
 		lab.startManager(ctx)
 		settled(ctx, ns, name, 1)
 		settled(ctx, ns, "unseen", 1)
