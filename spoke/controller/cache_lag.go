@@ -1,43 +1,29 @@
 package controller
 
-import (
-	"sync"
-	"time"
+import "time"
 
-	"k8s.io/apimachinery/pkg/types"
-)
-
-// An object that came and went while a watch was broken is in no list and no event: the
-// cache never knew of it. So until the cache shows what was applied, it is looked for
-// again, after firstLag and then after as long again as it has lacked, up to lastLag.
+// An object that was created and deleted while a watch was broken is in no list and no
+// event, so the cache never shows it. Until the cache shows what was applied, the
+// MemberCache is reconciled after firstLag, and then after as long again as the cache has
+// lagged, up to longestLag.
 const (
-	firstLag = 2 * time.Second
-	lastLag  = 30 * time.Second
+	firstLag   = 2 * time.Second
+	longestLag = 30 * time.Second
 )
 
-// lags notes since when the cache lacks children of a MemberCache. Losing it costs one
-// look.
-type lags struct {
-	mu    sync.Mutex
-	since map[types.NamespacedName]time.Time
-}
+// cacheLag is since when the cache does not show children that were applied; its zero
+// value is a cache that shows all.
+type cacheLag struct{ since time.Time }
 
-// look gives after how long to look again, 0 where nothing lacks.
-func (l *lags) look(key types.NamespacedName, lacking bool, now time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !lacking {
-		delete(l.since, key)
+// update notes whether the cache lags, and returns when to reconcile again, 0 if it does
+// not lag.
+func (l *cacheLag) update(lags bool, now time.Time) time.Duration {
+	if !lags {
+		l.since = time.Time{}
 		return 0
 	}
-	since, known := l.since[key]
-	if !known || now.Before(since) {
-		if l.since == nil {
-			l.since = map[types.NamespacedName]time.Time{}
-		}
-		l.since[key], since = now, now
+	if l.since.IsZero() || now.Before(l.since) {
+		l.since = now
 	}
-	return min(max(now.Sub(since), firstLag), lastLag)
+	return min(max(now.Sub(l.since), firstLag), longestLag)
 }
-
-func (l *lags) forget(key types.NamespacedName) { l.look(key, false, time.Time{}) }

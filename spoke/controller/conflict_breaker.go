@@ -5,10 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/internal/failure"
@@ -16,336 +13,324 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 )
 
-// The fight breaker. A fight is that one manager changes a field once more that was put
-// right fightFlips times within fightWindow after it had done so. From then on the object is put right after
-// fightPause, then after twice as long each time, up to fightPauseMax. It is over when the
-// object has stayed right for fightWindow.
+// A conflict with another controller begins when a manager changes a field again that was
+// corrected conflictThreshold times within conflictWindow. The breaker then corrects the
+// child after firstCorrectionInterval, and after twice as long each time, up to
+// longestCorrectionInterval. The conflict ends when the child has been in sync for
+// conflictWindow.
 const (
-	fightFlips    = 5
-	fightWindow   = 2 * time.Minute
-	fightPause    = 30 * time.Second
-	fightPauseMax = 5 * time.Minute
+	conflictThreshold         = 5
+	conflictWindow            = 2 * time.Minute
+	firstCorrectionInterval   = 30 * time.Second
+	longestCorrectionInterval = 5 * time.Minute
 )
 
-// fights of one member. They are in memory only: after a restart, a fight that goes on
-// is found again after fightFlips repairs.
-type fights struct {
-	mu sync.Mutex
-	of map[types.NamespacedName]map[apply.Key]*fight
+// conflictBreaker holds the recent corrections of the children of one MemberCache. The
+// zero value holds none.
+type conflictBreaker map[apply.Key]*childConflict
+
+// childConflict is the recent history of one child.
+type childConflict struct {
+	// corrections are the times at which each change was corrected, at most the last
+	// conflictThreshold, the latest last.
+	corrections map[change][]time.Time
+	// corrected is the time of the last correction. finding is the drift that the status
+	// shows: of the last correction or, once it is deferred, of the change after it.
+	corrected time.Time
+	finding   v1alpha1.DriftFinding
+	deferred  bool
+	// contested counts the corrections of each change that is part of the conflict.
+	contested map[change]int
+	// count is the number of corrections of the child in the conflict, 0 without one.
+	// interval is the present correction interval, and due is when it ends.
+	count    int
+	interval time.Duration
+	due      time.Time
+	// inSync reports whether the child was in sync in the last reconcile, and inSyncSince
+	// is since when.
+	inSync      bool
+	inSyncSince time.Time
 }
 
-// fight is what happened to one object lately.
-type fight struct {
-	// flips are when repairs undid the same, at most the last fightFlips of each, the
-	// latest last.
-	flips map[flip][]time.Time
-	// last is when the object was put right last, and finding what is told: what was put
-	// right then, or, once it was changed back and is held, how it is now.
-	last    time.Time
-	finding v1alpha1.DriftFinding
-	held    bool
-	// The rest is of an object that is put right slowly: how often each of the flips that
-	// are the fight was put right, how often the object was, the pause and when it ends.
-	sides map[flip]int
-	count int
-	pause time.Duration
-	due   time.Time
-	// right is whether it was as it shall be when it was looked at last, and since when.
-	right bool
-	since time.Time
-}
-
-// flip is what one manager did to one field, or to the whole object, which has no name.
-type flip struct {
+// change is what one manager did to one field, or to the whole child if the field is
+// empty: the child was deleted.
+type change struct {
 	manager, field string
 	// foreign: the field was added.
 	foreign bool
 }
 
-// slow says that the object is put right slowly.
-func (f *fight) slow() bool { return f.count > 0 }
+// tripped reports whether the child is in a conflict, so its corrections are throttled.
+func (c *childConflict) tripped() bool { return c.count > 0 }
 
-// repaired notes a repair.
-func (f *fight) repaired(finding v1alpha1.DriftFinding, now time.Time) {
-	if f.flips == nil {
-		f.flips = map[flip][]time.Time{}
+// recordCorrection records a correction.
+func (c *childConflict) recordCorrection(finding v1alpha1.DriftFinding, now time.Time) {
+	if c.corrections == nil {
+		c.corrections = map[change][]time.Time{}
 	}
-	maps.DeleteFunc(f.flips, func(_ flip, at []time.Time) bool { return now.Sub(at[len(at)-1]) > fightWindow })
-	for _, flip := range flipsIn(&finding) {
-		at := f.flips[flip]
-		f.flips[flip] = append(at[max(0, len(at)-fightFlips+1):], now)
+	maps.DeleteFunc(c.corrections, func(_ change, times []time.Time) bool { return now.Sub(times[len(times)-1]) > conflictWindow })
+	for _, one := range changesIn(&finding) {
+		times := c.corrections[one]
+		c.corrections[one] = append(times[max(0, len(times)-conflictThreshold+1):], now)
 	}
-	f.last, f.finding, f.held = now, finding, false
-	if f.slow() {
-		for _, once := range flipsIn(&finding) {
-			if f.sides[once] > 0 {
-				f.sides[once]++
-			}
+	c.corrected, c.finding, c.deferred = now, finding, false
+	if !c.tripped() {
+		return
+	}
+	for _, one := range changesIn(&finding) {
+		if c.contested[one] > 0 {
+			c.contested[one]++
 		}
-		f.join(&finding, now)
-		if f.isOver(&finding) {
-			f.count++
-			f.pause = min(2*f.pause, fightPauseMax)
-			f.due = now.Add(f.pause)
-		}
+	}
+	c.contest(&finding, now)
+	if c.contests(&finding) {
+		c.count++
+		c.interval = min(2*c.interval, longestCorrectionInterval)
+		c.due = now.Add(c.interval)
 	}
 }
 
-// isOver says that the fight is over what drifted. An object that was deleted is made anew
-// at once where only fields of it are fought over.
-func (f *fight) isOver(finding *v1alpha1.DriftFinding) bool {
-	return !finding.Deleted || f.sides[flip{manager: finding.Manager}] > 0
+// contests reports whether a finding is part of the conflict. A child that was deleted is
+// recreated at once where only its fields are contested.
+func (c *childConflict) contests(finding *v1alpha1.DriftFinding) bool {
+	return !finding.Deleted || c.contested[change{manager: finding.Manager}] > 0
 }
 
-// holds says whether a new drift is to wait. It may be the one that makes a fight. What
-// has its values, and is only held by somebody else, does not wait.
-func (f *fight) holds(drifted func() v1alpha1.DriftFinding, now time.Time) bool {
-	if f.slow() && !now.Before(f.due) || !f.slow() && !f.armed(now) {
+// defers reports whether the correction of a new drift is deferred. That drift may be the
+// one that begins the conflict. A child whose values are equal, and which another manager
+// only owns, is not deferred.
+func (c *childConflict) defers(drifted func() v1alpha1.DriftFinding, now time.Time) bool {
+	if c.tripped() && !now.Before(c.due) || !c.tripped() && !c.reachedThreshold(now) {
 		return false
 	}
 	finding := drifted()
 	switch {
-	case len(flipsIn(&finding)) == 0:
+	case len(changesIn(&finding)) == 0:
 		return false
-	case f.slow() && !f.isOver(&finding) && !f.often(flip{manager: finding.Manager}, now):
+	case c.tripped() && !c.contests(&finding) && !c.repeated(change{manager: finding.Manager}, now):
 		return false
-	case f.slow():
-	case f.join(&finding, now):
-		f.count, f.pause = fightFlips, fightPause
-		f.due = f.last.Add(f.pause)
+	case c.tripped():
+	case c.contest(&finding, now):
+		c.count, c.interval = conflictThreshold, firstCorrectionInterval
+		c.due = c.corrected.Add(c.interval)
 	default:
 		return false
 	}
-	// Until the next repair the same is told, whatever others make of it meanwhile.
-	if !f.held {
-		f.finding, f.held = finding, true
+	// The finding stays until the next correction, so that further changes of the other
+	// manager cost no status writes.
+	if !c.deferred {
+		c.finding, c.deferred = finding, true
 	}
-	return now.Before(f.due)
+	return now.Before(c.due)
 }
 
-// join makes those of what drifted a part of the fight that were put right often enough,
-// and says whether there are any.
-func (f *fight) join(finding *v1alpha1.DriftFinding, now time.Time) bool {
-	joined := false
-	for _, once := range flipsIn(finding) {
-		if !f.often(once, now) {
+// contest adds the changes that were corrected often enough to the conflict, and reports
+// whether there are any.
+func (c *childConflict) contest(finding *v1alpha1.DriftFinding, now time.Time) bool {
+	added := false
+	for _, one := range changesIn(finding) {
+		if !c.repeated(one, now) {
 			continue
 		}
-		joined = true
-		if f.sides == nil {
-			f.sides = map[flip]int{}
+		added = true
+		if c.contested == nil {
+			c.contested = map[change]int{}
 		}
-		if f.sides[once] == 0 {
-			f.sides[once] = fightFlips
+		if c.contested[one] == 0 {
+			c.contested[one] = conflictThreshold
 		}
 	}
-	return joined
+	return added
 }
 
-// armed says that something was put right often enough for a fight lately.
-func (f *fight) armed(now time.Time) bool {
-	for once := range f.flips {
-		if f.often(once, now) {
+// reachedThreshold reports whether any change was corrected often enough for a conflict.
+func (c *childConflict) reachedThreshold(now time.Time) bool {
+	for one := range c.corrections {
+		if c.repeated(one, now) {
 			return true
 		}
 	}
 	return false
 }
 
-func (f *fight) often(once flip, now time.Time) bool {
-	at := f.flips[once]
-	return len(at) == fightFlips && now.Sub(at[0]) <= fightWindow
+func (c *childConflict) repeated(one change, now time.Time) bool {
+	times := c.corrections[one]
+	return len(times) == conflictThreshold && now.Sub(times[0]) <= conflictWindow
 }
 
-// over says that the other side has been quiet for long enough; right is whether the
-// object is as it shall be.
-func (f *fight) over(right bool, now time.Time) bool {
-	return right && !now.Before(f.end())
-}
-
-// end is when it is over if the object stays right.
-func (f *fight) end() time.Time {
-	if f.since.After(f.last) {
-		return f.since.Add(fightWindow)
+// ends returns when the conflict ends if the child stays in sync.
+func (c *childConflict) ends() time.Time {
+	if c.inSyncSince.After(c.corrected) {
+		return c.inSyncSince.Add(conflictWindow)
 	}
-	return f.last.Add(fightWindow)
+	return c.corrected.Add(conflictWindow)
 }
 
-// wait is how long until something is to be done about it.
-func (f *fight) wait(right bool, now time.Time) time.Duration {
-	if right {
-		return max(time.Millisecond, f.end().Sub(now))
+// wait returns the time to the next correction, or to the end of the conflict.
+func (c *childConflict) wait(now time.Time) time.Duration {
+	if c.inSync {
+		return max(time.Millisecond, c.ends().Sub(now))
 	}
-	return max(time.Millisecond, f.due.Sub(now))
+	return max(time.Millisecond, c.due.Sub(now))
 }
 
-func flipsIn(f *v1alpha1.DriftFinding) []flip {
+// changesIn returns the changes that a finding names.
+func changesIn(f *v1alpha1.DriftFinding) []change {
 	if f.Deleted {
-		return []flip{{manager: f.Manager}}
+		return []change{{manager: f.Manager}}
 	}
-	flips := make([]flip, 0, len(f.Fields))
+	changes := make([]change, 0, len(f.Fields))
 	for _, field := range f.Fields {
 		// The last one may count those that are not named.
 		if !strings.HasPrefix(field, "and ") {
-			flips = append(flips, flip{manager: f.ManagerOf(field), field: field, foreign: f.Foreign})
+			changes = append(changes, change{manager: f.ManagerOf(field), field: field, foreign: f.Foreign})
 		}
 	}
-	return flips
+	return changes
 }
 
-// hold says whether an object is not to be put right now; drifted is asked what there
-// is to be put right where that matters.
-func (f *fights) hold(cache types.NamespacedName, object apply.Key, drifted func() v1alpha1.DriftFinding, now time.Time) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	of := f.of[cache][object]
-	return of != nil && of.holds(drifted, now)
+// defers reports whether the correction of a child is deferred. drifted returns the drift,
+// and is called only where it matters.
+func (b conflictBreaker) defers(child apply.Key, drifted func() v1alpha1.DriftFinding, now time.Time) bool {
+	c := b[child]
+	return c != nil && c.defers(drifted, now)
 }
 
-// bout is what is to be said of the fights of one MemberCache.
-type bout struct {
-	// told is what is said of each object that is fought over; open is what of them is not
-	// right now, as far as is known.
-	told []string
-	open []v1alpha1.DriftFinding
-	// tries of the slowed kind, and when the next one of what is open is due.
-	tries int32
-	due   time.Time
-	// wait until something is to be done.
-	wait time.Duration
+// conflicts is what the status shows of the conflicts of one MemberCache.
+type conflicts struct {
+	// descriptions of each child in a conflict. open is the drift of those that are not in
+	// sync now, as far as is known.
+	descriptions []string
+	open         []v1alpha1.DriftFinding
+	// attempts of the throttled kind, and the due time of the next correction of open.
+	attempts int32
+	due      time.Time
+	// requeue is the time to the next correction or end, 0 if nothing is due.
+	requeue time.Duration
 }
 
-// settle notes what came of a reconcile, and gives the fights that go on.
-func (f *fights) settle(cache types.NamespacedName, report *apply.Report, now time.Time) bout {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// update records what a report shows of each child, and returns the conflicts that
+// continue.
+func (b *conflictBreaker) update(report *apply.Report, now time.Time) conflicts {
 	for i := range report.Changes {
 		if c := &report.Changes[i]; c.Drifted() {
-			f.at(cache, c.Key).repaired(describeChange(c), now)
+			b.child(c.Key).recordCorrection(describeChange(c), now)
 		}
 	}
-	open := map[apply.Key]bool{}
-	var refused []apply.Key
+	left, refused := map[apply.Key]bool{}, map[apply.Key]bool{}
 	for i := range report.Remaining {
 		o := &report.Remaining[i]
-		open[o.Key] = open[o.Key] || !o.Foreign && !o.Refused
-		if o.Refused {
-			refused = append(refused, o.Key)
-		}
+		left[o.Key] = left[o.Key] || !o.Foreign && !o.Refused
+		refused[o.Key] = refused[o.Key] || o.Refused
 	}
-	var going bout
-	for _, object := range slices.SortedFunc(maps.Keys(f.of[cache]), func(a, b apply.Key) int { return strings.Compare(a.String(), b.String()) }) {
-		of := f.of[cache][object]
-		if slices.Contains(report.Unobserved, object) || slices.Contains(refused, object) {
-			// Nothing is known of it, or nothing came of it. Whatever failed says when to look again.
-			if of.slow() {
-				going.add(object, of, !of.right)
+	var continuing conflicts
+	for _, child := range slices.SortedFunc(maps.Keys(*b), func(a, b apply.Key) int { return strings.Compare(a.String(), b.String()) }) {
+		c := (*b)[child]
+		if slices.Contains(report.Unobserved, child) || refused[child] {
+			// The child was not read, or its correction was refused. The failure of the
+			// read or write decides when to retry.
+			if c.tripped() {
+				continuing.add(child, c)
 			}
 			continue
 		}
-		right := !slices.Contains(report.Deferred, object)
-		if right && !of.right {
-			of.since, of.held = now, false
+		inSync := !slices.Contains(report.Deferred, child)
+		if inSync && !c.inSync {
+			c.inSyncSince, c.deferred = now, false
 		}
-		of.right = right
-		if open[object] || of.over(right, now) {
-			// It is left as it is by policy, or quiet.
-			delete(f.of[cache], object)
+		c.inSync = inSync
+		if left[child] || inSync && !now.Before(c.ends()) {
+			// The policy leaves the drift, or the other manager has stopped.
+			delete(*b, child)
 			continue
 		}
-		if of.slow() {
-			going.add(object, of, !right)
-			going.look(of.wait(right, now))
+		if c.tripped() {
+			continuing.add(child, c)
+			continuing.requeueAfter(c.wait(now))
 		}
 	}
-	if len(f.of[cache]) == 0 {
-		delete(f.of, cache)
-	}
-	return going
+	return continuing
 }
 
-func (f *fights) at(cache types.NamespacedName, object apply.Key) *fight {
-	if f.of == nil {
-		f.of = map[types.NamespacedName]map[apply.Key]*fight{}
+func (b *conflictBreaker) child(key apply.Key) *childConflict {
+	if *b == nil {
+		*b = conflictBreaker{}
 	}
-	if f.of[cache] == nil {
-		f.of[cache] = map[apply.Key]*fight{}
+	if (*b)[key] == nil {
+		(*b)[key] = &childConflict{}
 	}
-	if f.of[cache][object] == nil {
-		f.of[cache][object] = &fight{}
-	}
-	return f.of[cache][object]
+	return (*b)[key]
 }
 
-func (f *fights) forget(cache types.NamespacedName) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.of, cache)
+// tripped returns the children that are in a conflict.
+func (b conflictBreaker) tripped() []string {
+	var children []string
+	for key, c := range b {
+		if c.tripped() {
+			children = append(children, key.String())
+		}
+	}
+	slices.Sort(children)
+	return children
 }
 
-func (b *bout) add(object apply.Key, of *fight, open bool) {
-	b.told = append(b.told, object.String()+": "+of.tell())
-	if !open {
+func (s *conflicts) add(child apply.Key, c *childConflict) {
+	s.descriptions = append(s.descriptions, child.String()+": "+c.describe())
+	if c.inSync {
 		return
 	}
-	b.open = append(b.open, of.finding)
-	b.tries = max(b.tries, int32(of.count-fightFlips+1))
-	if b.due.IsZero() || of.due.Before(b.due) {
-		b.due = of.due
+	s.open = append(s.open, c.finding)
+	s.attempts = max(s.attempts, int32(c.count-conflictThreshold+1))
+	if s.due.IsZero() || c.due.Before(s.due) {
+		s.due = c.due
 	}
 }
 
-// tell says who did what how often.
-func (f *fight) tell() string {
-	type side struct {
+func (s *conflicts) requeueAfter(wait time.Duration) {
+	if s.requeue == 0 || wait < s.requeue {
+		s.requeue = wait
+	}
+}
+
+// describe names each manager in the conflict, its fields and the number of corrections.
+func (c *childConflict) describe() string {
+	type group struct {
 		manager          string
 		count            int
 		deleted, foreign bool
 	}
-	fields := map[side][]string{}
-	for once, count := range f.sides {
-		at := side{once.manager, count, once.field == "", once.foreign}
-		fields[at] = append(fields[at], once.field)
+	fields := map[group][]string{}
+	for one, count := range c.contested {
+		g := group{one.manager, count, one.field == "", one.foreign}
+		fields[g] = append(fields[g], one.field)
 	}
 	var parts []string
-	for at, of := range fields {
-		slices.Sort(of)
-		what := strings.Join(of, ", ") + " was changed back"
+	for g, names := range fields {
+		slices.Sort(names)
+		what := strings.Join(names, ", ") + " changed"
 		switch {
-		case at.deleted:
-			what = "it was deleted"
-		case at.foreign:
-			what = strings.Join(of, ", ") + " was added"
+		case g.deleted:
+			what = "deleted"
+		case g.foreign:
+			what = strings.Join(names, ", ") + " added"
 		}
-		by := " by " + at.manager
-		if at.manager == drift.Unknown {
-			by = ", by whom is unknown"
+		by := "by " + g.manager
+		if g.manager == drift.Unknown {
+			by = "by an unknown manager"
 		}
-		parts = append(parts, fmt.Sprintf("%s %d times%s", what, at.count, by))
+		parts = append(parts, fmt.Sprintf("%s %d times %s", what, g.count, by))
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, ", ")
 }
 
-// look asks for the next reconcile after a time.
-func (b *bout) look(wait time.Duration) {
-	if b.wait == 0 || wait < b.wait {
-		b.wait = wait
-	}
-}
-
-// failure that the fights are, or nil where there are none. It changes with a repair
-// only.
-func (b *bout) failure() *failure.Failure {
-	if len(b.told) == 0 {
+// failure returns the conflicts as a failure, or nil if there are none. It changes with a
+// correction only.
+func (s *conflicts) failure() *failure.Failure {
+	if len(s.descriptions) == 0 {
 		return nil
 	}
 	return &failure.Failure{Class: v1alpha1.ClassConflict, Reason: v1alpha1.ReasonDriftFight,
-		Message: strings.Join(b.told, "; ") + "; it is put right more and more slowly",
-		Hint:    "stop the other manager, or let it have the field with a rule in spec.drift.ignore"}
-}
-
-// fought says that the failure is the fights.
-func (r *result) fought() bool {
-	return r.failure != nil && r.failure.Reason == v1alpha1.ReasonDriftFight
+		Message: strings.Join(s.descriptions, "; ") + "; corrections are throttled",
+		Hint:    "stop the other manager, or let it own the field with a rule in spec.drift.ignore"}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -21,11 +20,11 @@ func changedBy(manager string, fields ...string) v1alpha1.DriftFinding {
 	return v1alpha1.DriftFinding{Object: "StatefulSet/sessions", Fields: fields, Manager: manager}
 }
 
-func TestAFightIsOneManagerThatChangesOneFieldAgainAndAgain(t *testing.T) {
+func TestChildConflict_TripsOnRepeatedChange(t *testing.T) {
 	const replicas, image = "spec.replicas", "image"
 	kubectl, argo := changedBy("kubectl", replicas), changedBy("argocd", replicas)
 	gone := v1alpha1.DriftFinding{Deleted: true, Manager: drift.Unknown}
-	// The image is changed by somebody else, as often.
+	// Another manager changes the image, as often.
 	both := changedBy("kubectl", replicas, image)
 	both.Changes = []v1alpha1.FieldChange{{Path: image, Manager: "updater"}}
 	updater := changedBy("updater", image)
@@ -33,7 +32,7 @@ func TestAFightIsOneManagerThatChangesOneFieldAgainAndAgain(t *testing.T) {
 		name  string
 		every time.Duration
 		of    []v1alpha1.DriftFinding
-		slow  bool
+		trips bool
 	}{
 		{"four times", time.Second, []v1alpha1.DriftFinding{kubectl, kubectl, kubectl, kubectl}, false},
 		{"five times", time.Second, []v1alpha1.DriftFinding{kubectl, kubectl, kubectl, kubectl, kubectl}, true},
@@ -45,222 +44,216 @@ func TestAFightIsOneManagerThatChangesOneFieldAgainAndAgain(t *testing.T) {
 		{"five times by two at once", time.Second, []v1alpha1.DriftFinding{both, updater, updater, updater, updater}, true},
 		{"five times each by two, the same field", time.Second, []v1alpha1.DriftFinding{kubectl, argo, kubectl, argo, kubectl, argo, kubectl, argo, kubectl}, true},
 		{"five times, another field each time", time.Second, []v1alpha1.DriftFinding{changedBy("x", "a"), changedBy("x", "b"), changedBy("x", "c"), changedBy("x", "d"), changedBy("x", "e")}, false},
-		{"five times, with other fields beside", time.Second, []v1alpha1.DriftFinding{kubectl, changedBy("kubectl", image, replicas), kubectl, kubectl, changedBy("kubectl", replicas, "z")}, true},
+		{"five times, with other fields", time.Second, []v1alpha1.DriftFinding{kubectl, changedBy("kubectl", image, replicas), kubectl, kubectl, changedBy("kubectl", replicas, "z")}, true},
 		{"deleted five times", time.Second, []v1alpha1.DriftFinding{gone, gone, gone, gone, gone}, true},
 		{"a field removed five times", time.Second, []v1alpha1.DriftFinding{changedBy(drift.Unknown, "a"), changedBy(drift.Unknown, "a"), changedBy(drift.Unknown, "a"), changedBy(drift.Unknown, "a"), changedBy(drift.Unknown, "a")}, true},
 		{"the last five of many", time.Second, []v1alpha1.DriftFinding{argo, gone, kubectl, kubectl, kubectl, kubectl, kubectl}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := &fight{}
+			f := &childConflict{}
 			for i, finding := range c.of {
-				f.repaired(finding, noon.Add(time.Duration(i)*c.every))
+				f.recordCorrection(finding, noon.Add(time.Duration(i)*c.every))
 			}
 			last := noon.Add(time.Duration(len(c.of)-1) * c.every)
-			if f.slow() {
-				t.Error("slow while it is right")
+			if f.tripped() {
+				t.Error("tripped while the child is in sync")
 			}
-			again := func() v1alpha1.DriftFinding { return c.of[len(c.of)-1] }
-			if held := f.holds(again, last.Add(time.Millisecond)); held != c.slow || f.slow() != c.slow {
-				t.Errorf("once more: held %t, slow %t, want %t", held, f.slow(), c.slow)
+			latest := func() v1alpha1.DriftFinding { return c.of[len(c.of)-1] }
+			if deferred := f.defers(latest, last.Add(time.Millisecond)); deferred != c.trips || f.tripped() != c.trips {
+				t.Errorf("another change: deferred %t, tripped %t, want %t", deferred, f.tripped(), c.trips)
 			}
-			for once, at := range f.flips {
-				if len(at) > fightFlips {
-					t.Errorf("%d times are remembered of %v", len(at), once)
+			for one, times := range f.corrections {
+				if len(times) > conflictThreshold {
+					t.Errorf("%d times are kept of %v", len(times), one)
 				}
 			}
 		})
 	}
 }
 
-func TestEachPauseOfAFightIsTwiceTheLastUpToFiveMinutes(t *testing.T) {
-	f, now := &fight{}, noon
+func TestChildConflict_DoublesIntervalUpToFiveMinutes(t *testing.T) {
+	f, now := &childConflict{}, noon
 	again := changedBy("kubectl", "spec.replicas")
-	for range fightFlips {
-		f.repaired(again, now)
+	for range conflictThreshold {
+		f.recordCorrection(again, now)
 	}
-	if !f.holds(func() v1alpha1.DriftFinding { return again }, now) {
-		t.Fatal("not held")
+	if !f.defers(func() v1alpha1.DriftFinding { return again }, now) {
+		t.Fatal("not deferred")
 	}
-	var pauses []string
+	var intervals []string
 	for range 6 {
-		pauses = append(pauses, f.due.Sub(now).String())
+		intervals = append(intervals, f.due.Sub(now).String())
 		now = f.due
-		f.repaired(changedBy("kubectl", "spec.replicas"), now)
+		f.recordCorrection(changedBy("kubectl", "spec.replicas"), now)
 	}
-	if got, want := strings.Join(pauses, " "), "30s 1m0s 2m0s 4m0s 5m0s 5m0s"; got != want {
-		t.Errorf("pauses %s, want %s", got, want)
+	if got, want := strings.Join(intervals, " "), "30s 1m0s 2m0s 4m0s 5m0s 5m0s"; got != want {
+		t.Errorf("intervals %s, want %s", got, want)
 	}
-	if f.count != fightFlips+6 {
+	if f.count != conflictThreshold+6 {
 		t.Errorf("counted %d", f.count)
 	}
 }
 
-func TestWhatIsDeletedIsMadeAnewAtOnceInAFightOverItsFields(t *testing.T) {
-	f, now := &fight{}, noon
+func TestChildConflict_RecreatesDeletedChildAtOnce(t *testing.T) {
+	f, now := &childConflict{}, noon
 	again, gone := changedBy("kubectl", "spec.replicas"), v1alpha1.DriftFinding{Deleted: true, Manager: drift.Unknown}
 	deleted := func() v1alpha1.DriftFinding { return gone }
-	for range fightFlips {
-		f.repaired(again, now)
+	for range conflictThreshold {
+		f.recordCorrection(again, now)
 	}
-	if !f.holds(func() v1alpha1.DriftFinding { return again }, now) {
-		t.Fatal("not held")
+	if !f.defers(func() v1alpha1.DriftFinding { return again }, now) {
+		t.Fatal("not deferred")
 	}
 	due := f.due
-	for n := range fightFlips - 1 {
-		if f.holds(deleted, now) {
-			t.Fatalf("held when it was deleted %d times", n+1)
+	for n := range conflictThreshold - 1 {
+		if f.defers(deleted, now) {
+			t.Fatalf("deferred when it was deleted %d times", n+1)
 		}
-		f.repaired(gone, now)
+		f.recordCorrection(gone, now)
 	}
-	if f.count != fightFlips || !f.due.Equal(due) {
-		t.Errorf("counted %d, due %s later: the fight is over replicas", f.count, f.due.Sub(due))
+	if f.count != conflictThreshold || !f.due.Equal(due) {
+		t.Errorf("counted %d, due %s later: only replicas are contested", f.count, f.due.Sub(due))
 	}
-	f.repaired(gone, now)
-	if !f.holds(deleted, now) {
-		t.Error("whoever deletes it again and again fights too, and is not held")
+	f.recordCorrection(gone, now)
+	if !f.defers(deleted, now) {
+		t.Error("a repeated deletion is not deferred")
 	}
 }
 
 var (
-	fought   = types.NamespacedName{Namespace: "shop", Name: "sessions.a"}
-	foughtIs = apply.Key{Kind: render.StatefulSetKind, Name: "sessions"}
+	contestedChild = apply.Key{Kind: render.StatefulSetKind, Name: "sessions"}
 )
 
-// again is what kubectl does to it once more.
+// again returns the drift after another change by kubectl.
 func again() v1alpha1.DriftFinding {
 	f := changedBy("kubectl", "spec.replicas")
 	f.Changes = []v1alpha1.FieldChange{{Path: "spec.replicas", Was: "2", Is: "5"}}
 	return f
 }
 
-// repair is the report of one that undid what kubectl did.
-func repair() *apply.Report {
+// correction returns the report of a correction of kubectl's change.
+func correction() *apply.Report {
 	open := scaled("sessions")
 	return &apply.Report{Changes: []apply.Change{{Key: open.Key, Action: apply.Correct, Drift: drift.Finding{Missing: open.Fields}, Intent: open.Intent, Found: open.Found}}}
 }
 
-func TestTheFightBreakerHoldsAndLetsGo(t *testing.T) {
-	var f fights
+func TestConflictBreaker_ThrottlesUntilInSync(t *testing.T) {
+	var f conflictBreaker
 	now := noon
-	for range fightFlips {
-		if f.hold(fought, foughtIs, again, now) {
-			t.Fatal("held before there was a fight")
+	for range conflictThreshold {
+		if f.defers(contestedChild, again, now) {
+			t.Fatal("deferred before there was a conflict")
 		}
 		now = now.Add(time.Second)
-		f.settle(fought, repair(), now)
+		f.update(correction(), now)
 	}
-	if b := f.settle(fought, &apply.Report{}, now); b.failure() != nil {
-		t.Error("it is right, and nobody has changed it again")
+	if b := f.update(&apply.Report{}, now); b.failure() != nil {
+		t.Error("the child is in sync, and no manager has changed it again")
 	}
 	other := func() v1alpha1.DriftFinding { return changedBy("kubectl-edit", "spec.replicas") }
-	if f.hold(fought, foughtIs, other, now) {
-		t.Error("another manager's change is held")
+	if f.defers(contestedChild, other, now) {
+		t.Error("another manager's change is deferred")
 	}
-	if !f.hold(fought, foughtIs, again, now.Add(29*time.Second)) || f.hold(fought, foughtIs, again, now.Add(30*time.Second)) {
-		t.Error("it is to be put right after thirty seconds, no sooner and no later")
+	if !f.defers(contestedChild, again, now.Add(29*time.Second)) || f.defers(contestedChild, again, now.Add(30*time.Second)) {
+		t.Error("it must be corrected after thirty seconds, no sooner and no later")
 	}
-	if f.hold(fought, apply.Key{Kind: render.ServiceKind, Name: "sessions"}, again, now) || f.hold(types.NamespacedName{Name: "other"}, foughtIs, again, now) {
-		t.Error("something else is held too")
+	if f.defers(apply.Key{Kind: render.ServiceKind, Name: "sessions"}, again, now) {
+		t.Error("another child is deferred too")
 	}
-	held := &apply.Report{Deferred: []apply.Key{foughtIs}}
-	said := f.settle(fought, held, now.Add(10*time.Second))
-	if said.wait != 20*time.Second || !said.due.Equal(now.Add(30*time.Second)) {
-		t.Errorf("held: to be looked at in %s, due %s", said.wait, said.due)
+	deferred := &apply.Report{Deferred: []apply.Key{contestedChild}}
+	first := f.update(deferred, now.Add(10*time.Second))
+	if first.requeue != 20*time.Second || !first.due.Equal(now.Add(30*time.Second)) {
+		t.Errorf("deferred: requeue after %s, due %s", first.requeue, first.due)
 	}
-	const message = "StatefulSet/sessions: spec.replicas was changed back 5 times by kubectl; it is put right more and more slowly"
-	if failure := said.failure(); failure == nil || failure.Message != message || failure.Class != v1alpha1.ClassConflict || failure.Reason != v1alpha1.ReasonDriftFight {
-		t.Errorf("failure %+v", said.failure())
+	const message = "StatefulSet/sessions: spec.replicas changed 5 times by kubectl; corrections are throttled"
+	if failure := first.failure(); failure == nil || failure.Message != message || failure.Class != v1alpha1.ClassConflict || failure.Reason != v1alpha1.ReasonDriftFight {
+		t.Errorf("failure %+v", first.failure())
 	}
-	// What is said changes with the next repair only.
-	later := f.settle(fought, held, now.Add(20*time.Second))
-	if diff := cmp.Diff(said.open, later.open); diff != "" || said.failure().Message != later.failure().Message || !said.due.Equal(later.due) || said.tries != later.tries {
-		t.Errorf("between two repairs something else is said:\n%s", diff)
+	// The status changes with the next correction only.
+	later := f.update(deferred, now.Add(20*time.Second))
+	if diff := cmp.Diff(first.open, later.open); diff != "" || first.failure().Message != later.failure().Message || !first.due.Equal(later.due) || first.attempts != later.attempts {
+		t.Errorf("the status changes between two corrections:\n%s", diff)
 	}
 	now = now.Add(30 * time.Second)
-	after := f.settle(fought, repair(), now)
+	after := f.update(correction(), now)
 	if failure := after.failure(); failure == nil || !strings.Contains(failure.Message, "6 times") || len(after.open) != 0 {
-		t.Errorf("after the first slow repair: %+v, open %v", failure, after.open)
+		t.Errorf("after the first throttled correction: %+v, open %v", failure, after.open)
 	}
-	if next := f.settle(fought, held, now); next.tries != said.tries+1 || len(next.open) != 1 {
-		t.Errorf("when it was changed back once more: try %d, open %v", next.tries, next.open)
+	if next := f.update(deferred, now); next.attempts != first.attempts+1 || len(next.open) != 1 {
+		t.Errorf("after another change: attempt %d, open %v", next.attempts, next.open)
 	}
-	// A repair that failed puts nothing right.
-	if b := f.settle(fought, &apply.Report{Deferred: []apply.Key{foughtIs}}, now); len(b.open) != 1 {
-		t.Errorf("changed back: open %v", b.open)
+	// A correction that failed corrects nothing.
+	if b := f.update(&apply.Report{Deferred: []apply.Key{contestedChild}}, now); len(b.open) != 1 {
+		t.Errorf("changed: open %v", b.open)
 	}
-	if b := f.settle(fought, &apply.Report{Unobserved: []apply.Key{foughtIs}}, now.Add(fightWindow)); b.failure() == nil || len(b.open) != 1 {
-		t.Errorf("after a repair that failed: %v, open %v", b.failure(), b.open)
+	if b := f.update(&apply.Report{Unobserved: []apply.Key{contestedChild}}, now.Add(conflictWindow)); b.failure() == nil || len(b.open) != 1 {
+		t.Errorf("after a correction that failed: %v, open %v", b.failure(), b.open)
 	}
-	f.settle(fought, &apply.Report{}, now)
-	// What was not looked at is not right, however long ago it was put right.
-	if b := f.settle(fought, &apply.Report{Unobserved: []apply.Key{foughtIs}}, now.Add(2*fightWindow)); b.failure() == nil || b.wait != 0 {
-		t.Errorf("not looked at: %v, look again in %s", b.failure(), b.wait)
+	f.update(&apply.Report{}, now)
+	// A child that was not read is not in sync, however long ago it was corrected.
+	if b := f.update(&apply.Report{Unobserved: []apply.Key{contestedChild}}, now.Add(2*conflictWindow)); b.failure() == nil || b.requeue != 0 {
+		t.Errorf("not read: %v, requeue after %s", b.failure(), b.requeue)
 	}
-	// It is over once it stayed right for two minutes, not while it is wrong.
-	if b := f.settle(fought, &apply.Report{}, now.Add(fightWindow-time.Second)); b.failure() == nil || b.wait != time.Second {
-		t.Errorf("over too soon: look again in %s", b.wait)
+	// The conflict ends once the child was in sync for two minutes, not while it differs.
+	if b := f.update(&apply.Report{}, now.Add(conflictWindow-time.Second)); b.failure() == nil || b.requeue != time.Second {
+		t.Errorf("ended too soon: requeue after %s", b.requeue)
 	}
-	if b := f.settle(fought, held, now.Add(fightWindow+time.Second)); b.failure() == nil {
-		t.Error("over while it is wrong")
+	if b := f.update(deferred, now.Add(conflictWindow+time.Second)); b.failure() == nil {
+		t.Error("ended while the child differs")
 	}
-	// Somebody else put it right.
-	now = now.Add(fightWindow + 2*time.Second)
-	if b := f.settle(fought, &apply.Report{}, now); b.failure() == nil || b.wait != fightWindow {
-		t.Errorf("it became right a moment ago: look again in %s", b.wait)
+	// Another client corrected it.
+	now = now.Add(conflictWindow + 2*time.Second)
+	if b := f.update(&apply.Report{}, now); b.failure() == nil || b.requeue != conflictWindow {
+		t.Errorf("in sync since a moment ago: requeue after %s", b.requeue)
 	}
-	if b := f.settle(fought, &apply.Report{}, now.Add(fightWindow)); b.failure() != nil || b.wait != 0 {
-		t.Error("not over after two minutes in which it was right")
+	if b := f.update(&apply.Report{}, now.Add(conflictWindow)); b.failure() != nil || b.requeue != 0 {
+		t.Error("not ended after two minutes in sync")
 	}
-	if len(f.of) > 0 {
-		t.Errorf("%d caches are remembered", len(f.of))
+	if len(f) > 0 {
+		t.Errorf("%d children are kept", len(f))
 	}
 }
 
-func TestAFightEndsWithItsMemberCacheAndWithThePolicy(t *testing.T) {
-	begin := func() *fights {
-		f := &fights{}
-		for range fightFlips {
-			f.settle(fought, repair(), noon)
+func TestConflictBreaker_EndsWithThePolicy(t *testing.T) {
+	begin := func() *conflictBreaker {
+		f := &conflictBreaker{}
+		for range conflictThreshold {
+			f.update(correction(), noon)
 		}
-		if !f.hold(fought, foughtIs, again, noon) {
-			t.Fatal("not held")
+		if !f.defers(contestedChild, again, noon) {
+			t.Fatal("not deferred")
 		}
 		return f
 	}
 	f := begin()
-	f.forget(fought)
-	if f.hold(fought, foughtIs, again, noon) || len(f.of) > 0 {
-		t.Error("a MemberCache that is gone is remembered")
+	if b := f.update(&apply.Report{Remaining: []apply.RemainingDrift{scaled("sessions")}}, noon); b.failure() != nil || f.defers(contestedChild, again, noon) {
+		t.Error("drift that the policy leaves is a conflict")
 	}
 	f = begin()
-	if b := f.settle(fought, &apply.Report{Remaining: []apply.RemainingDrift{scaled("sessions")}}, noon); b.failure() != nil || f.hold(fought, foughtIs, again, noon) {
-		t.Error("what is left by policy is fought over")
-	}
-	f = begin()
-	if b := f.settle(fought, &apply.Report{Remaining: []apply.RemainingDrift{{Key: foughtIs, Foreign: true}}}, noon); b.failure() == nil {
-		t.Error("foreign fields that stay end a fight over others")
+	if b := f.update(&apply.Report{Remaining: []apply.RemainingDrift{{Key: contestedChild, Foreign: true}}}, noon); b.failure() == nil {
+		t.Error("foreign fields that stay end a conflict over other fields")
 	}
 }
 
-func TestAStatusTellsOfAFightInTheSameWordsWhileNothingChanges(t *testing.T) {
-	var f fights
-	for range fightFlips {
-		f.settle(fought, repair(), noon)
+func TestSummarize_ReportsConflictInSameBytes(t *testing.T) {
+	var f conflictBreaker
+	for range conflictThreshold {
+		f.update(correction(), noon)
 	}
-	f.hold(fought, foughtIs, again, noon)
+	f.defers(contestedChild, again, noon)
 	reconciled := func(report *apply.Report, now time.Time) *result {
-		r := &result{report: *report, observation: readyIs, bout: f.settle(fought, report, now)}
-		r.failure = r.bout.failure()
-		if len(r.bout.open) > 0 {
-			r.try = attempt{count: r.bout.tries, at: shownTime(r.bout.due)}
+		r := &result{report: *report, observation: readyIs, conflicts: f.update(report, now)}
+		r.failure = r.conflicts.failure()
+		if len(r.conflicts.open) > 0 {
+			r.attempt = attempt{count: r.conflicts.attempts, at: shownTime(r.conflicts.due)}
 		}
 		return r
 	}
 	mc := wasReady()
-	mc.Status = summarize(&snapshot{now: noon, cache: mc}, reconciled(&apply.Report{Deferred: []apply.Key{foughtIs}}, noon))
+	mc.Status = summarize(&snapshot{now: noon, cache: mc}, reconciled(&apply.Report{Deferred: []apply.Key{contestedChild}}, noon))
 	got := mc.Status
 	if got.State != v1alpha1.MemberBlocked || got.Class != v1alpha1.ClassConflict || got.Reason != v1alpha1.ReasonDriftFight || got.Revision != "new" ||
-		got.RetryAt == nil || !got.RetryAt.Time.Equal(noon.Add(fightPause)) || got.Attempt != 1 {
+		got.RetryAt == nil || !got.RetryAt.Time.Equal(noon.Add(firstCorrectionInterval)) || got.Attempt != 1 {
 		t.Errorf("%s %+v, revision %s", got.State, got.Outcome, got.Revision)
 	}
 	if len(got.OpenDrifts) != 1 || got.OpenDrifts[0].Object != "StatefulSet/sessions" || got.OpenDrifts[0].Changes[0].Is != "5" {
@@ -275,89 +268,89 @@ func TestAStatusTellsOfAFightInTheSameWordsWhileNothingChanges(t *testing.T) {
 			t.Errorf("%s is %q, want %q", kind, is, want)
 		}
 	}
-	for i, report := range []*apply.Report{{Deferred: []apply.Key{foughtIs}}, {Deferred: []apply.Key{foughtIs}}} {
+	for i, report := range []*apply.Report{{Deferred: []apply.Key{contestedChild}}, {Deferred: []apply.Key{contestedChild}}} {
 		now := noon.Add(time.Duration(i+1) * 5 * time.Second)
 		if diff := cmp.Diff(got, summarize(&snapshot{now: now, cache: mc}, reconciled(report, now))); diff != "" {
 			t.Errorf("at %s:\n%s", now, diff)
 		}
 	}
-	// Where it is right for the moment nothing differs, and the fight is not over yet.
-	right := summarize(&snapshot{now: noon.Add(30 * time.Second), cache: mc}, reconciled(&apply.Report{}, noon.Add(30*time.Second)))
-	if right.Reason != v1alpha1.ReasonDriftFight || right.State != v1alpha1.MemberBlocked || len(right.OpenDrifts) > 0 || right.Attempt != 0 || right.RetryAt != nil {
-		t.Errorf("right for the moment: %s %s, open %v, attempt %d at %v", right.State, right.Reason, right.OpenDrifts, right.Attempt, right.RetryAt)
+	// While the child is in sync nothing differs, and the conflict has not ended yet.
+	inSync := summarize(&snapshot{now: noon.Add(30 * time.Second), cache: mc}, reconciled(&apply.Report{}, noon.Add(30*time.Second)))
+	if inSync.Reason != v1alpha1.ReasonDriftFight || inSync.State != v1alpha1.MemberBlocked || len(inSync.OpenDrifts) > 0 || inSync.Attempt != 0 || inSync.RetryAt != nil {
+		t.Errorf("in sync: %s %s, open %v, attempt %d at %v", inSync.State, inSync.Reason, inSync.OpenDrifts, inSync.Attempt, inSync.RetryAt)
 	}
 	over := summarize(&snapshot{now: noon.Add(time.Hour), cache: mc}, reconciled(&apply.Report{}, noon.Add(time.Hour)))
 	if over.State != v1alpha1.MemberReady || len(over.OpenDrifts) > 0 || over.RetryAt != nil || meta.FindStatusCondition(over.Conditions, v1alpha1.ConditionDrifted) != nil {
-		t.Errorf("when it is over: %s, %v, conditions %v", over.State, over.OpenDrifts, over.Conditions)
+		t.Errorf("after the end: %s, %v, conditions %v", over.State, over.OpenDrifts, over.Conditions)
 	}
 }
 
-func TestAFightNamesThoseWhoTakePartAndHowOften(t *testing.T) {
+func TestChildConflict_DescribesManagersAndCounts(t *testing.T) {
 	both := changedBy("kubectl", "spec.replicas", "image", "label")
 	both.Changes = []v1alpha1.FieldChange{{Path: "image", Manager: "updater"}, {Path: "label", Manager: drift.Unknown}}
-	f := &fight{}
-	for i := range fightFlips {
-		f.repaired(both, noon.Add(time.Duration(i)*time.Second))
+	f := &childConflict{}
+	for i := range conflictThreshold {
+		f.recordCorrection(both, noon.Add(time.Duration(i)*time.Second))
 	}
-	tells := func(want string) {
+	describes := func(want string) {
 		t.Helper()
-		var b bout
-		b.add(foughtIs, f, true)
-		if got := b.failure().Message; got != "StatefulSet/sessions: "+want+"; it is put right more and more slowly" {
-			t.Errorf("told is %q, want %q", got, want)
+		var c conflicts
+		c.add(contestedChild, f)
+		if got := c.failure().Message; got != "StatefulSet/sessions: "+want+"; corrections are throttled" {
+			t.Errorf("message %q, want %q", got, want)
 		}
 	}
-	// Only one of them comes again.
+	// Only one of them changes its field again.
 	alone := changedBy("updater", "image")
-	if !f.holds(func() v1alpha1.DriftFinding { return alone }, noon.Add(fightFlips*time.Second)) {
-		t.Fatal("not held")
+	if !f.defers(func() v1alpha1.DriftFinding { return alone }, noon.Add(conflictThreshold*time.Second)) {
+		t.Fatal("not deferred")
 	}
-	tells("image was changed back 5 times by updater")
-	// A stranger's change waits too, and is no part of it.
-	stranger := changedBy("kubectl-edit", "other")
-	f.repaired(stranger, f.due)
-	tells("image was changed back 5 times by updater")
-	f.repaired(alone, f.due)
-	tells("image was changed back 6 times by updater")
+	describes("image changed 5 times by updater")
+	// Another manager's change is deferred too, and is no part of the conflict.
+	other := changedBy("kubectl-edit", "other")
+	f.recordCorrection(other, f.due)
+	describes("image changed 5 times by updater")
+	f.recordCorrection(alone, f.due)
+	describes("image changed 6 times by updater")
 
-	f = &fight{}
-	for i := range fightFlips {
-		f.repaired(both, noon.Add(time.Duration(i)*time.Second))
+	f = &childConflict{}
+	for i := range conflictThreshold {
+		f.recordCorrection(both, noon.Add(time.Duration(i)*time.Second))
 	}
-	f.holds(func() v1alpha1.DriftFinding { return both }, noon.Add(fightFlips*time.Second))
-	tells("image was changed back 5 times by updater, label was changed back 5 times, by whom is unknown, spec.replicas was changed back 5 times by kubectl")
+	f.defers(func() v1alpha1.DriftFinding { return both }, noon.Add(conflictThreshold*time.Second))
+	describes("image changed 5 times by updater, label changed 5 times by an unknown manager, spec.replicas changed 5 times by kubectl")
 }
 
-// Such as a field that was set back by hand and is held by whoever did so.
-func TestWhatHasItsValuesIsNoFight(t *testing.T) {
-	f := &fight{}
-	for range fightFlips {
-		f.repaired(again(), noon)
+// For example a field that a person set back, whose manager still owns it.
+func TestChildConflict_IgnoresEqualValues(t *testing.T) {
+	f := &childConflict{}
+	for range conflictThreshold {
+		f.recordCorrection(again(), noon)
 	}
 	equal := func() v1alpha1.DriftFinding {
 		return v1alpha1.DriftFinding{Object: "StatefulSet/sessions", Manager: drift.Unknown}
 	}
-	if f.holds(equal, noon) || f.slow() {
-		t.Error("a fight over nothing")
+	if f.defers(equal, noon) || f.tripped() {
+		t.Error("a conflict without a difference")
 	}
-	f.holds(again, noon)
-	if !f.slow() || f.holds(equal, noon) {
-		t.Error("in a fight, what has its values is held")
+	f.defers(again, noon)
+	if !f.tripped() || f.defers(equal, noon) {
+		t.Error("in a conflict, a child with equal values is deferred")
 	}
 }
 
-func TestFlipsOfLongAgoAreForgotten(t *testing.T) {
-	f := &fight{}
+func TestChildConflict_DropsOldCorrections(t *testing.T) {
+	f := &childConflict{}
 	for i := range 1000 {
-		f.repaired(changedBy(fmt.Sprint("kubectl-", i), "spec.replicas"), noon.Add(time.Duration(i)*time.Second))
+		f.recordCorrection(changedBy(fmt.Sprint("kubectl-", i), "spec.replicas"), noon.Add(time.Duration(i)*time.Second))
 	}
-	if len(f.flips) > 121 {
-		t.Errorf("%d flips are remembered of the last two minutes", len(f.flips))
+	if len(f.corrections) > 121 {
+		t.Errorf("%d changes are kept of the last two minutes", len(f.corrections))
 	}
 }
 
-func TestWhatIsToldOfAFightIsHowTheObjectWasFoundAfterTheLastRepair(t *testing.T) {
-	f := &fight{}
+func TestChildConflict_ShowsFirstChangeAfterCorrection(t *testing.T) {
+	f := &childConflict{}
 	as := func(is string) func() v1alpha1.DriftFinding {
 		return func() v1alpha1.DriftFinding {
 			finding := again()
@@ -365,32 +358,31 @@ func TestWhatIsToldOfAFightIsHowTheObjectWasFoundAfterTheLastRepair(t *testing.T
 			return finding
 		}
 	}
-	tells := func(want string) {
+	shows := func(want string) {
 		t.Helper()
 		if got := f.finding.Changes[0].Is; got != want {
-			t.Errorf("told is %s, want %s", got, want)
+			t.Errorf("shown is %s, want %s", got, want)
 		}
 	}
-	for range fightFlips {
-		f.repaired(again(), noon)
+	for range conflictThreshold {
+		f.recordCorrection(again(), noon)
 	}
 	now := noon.Add(time.Second)
-	f.holds(as("7"), now)
-	tells("7")
-	// Each word of the other side would be a write to the hub.
-	f.holds(as("8"), now)
-	tells("7")
-	f.repaired(as("8")(), f.due)
+	f.defers(as("7"), now)
+	shows("7")
+	// A report of each change would be a write to the hub.
+	f.defers(as("8"), now)
+	shows("7")
+	f.recordCorrection(as("8")(), f.due)
 	now = noon.Add(31 * time.Second)
-	f.holds(as("9"), now)
-	tells("9")
-	if f.holds(as("9"), f.due) {
-		t.Error("held although it is due")
+	f.defers(as("9"), now)
+	shows("9")
+	if f.defers(as("9"), f.due) {
+		t.Error("deferred although it is due")
 	}
-	// It became right in another way, and is changed once more.
-	var of fights
-	of.of = map[types.NamespacedName]map[apply.Key]*fight{fought: {foughtIs: f}}
-	of.settle(fought, &apply.Report{}, now)
-	f.holds(as("11"), now)
-	tells("11")
+	// Another client corrected it, and it is changed once more.
+	breaker := conflictBreaker{contestedChild: f}
+	breaker.update(&apply.Report{}, now)
+	f.defers(as("11"), now)
+	shows("11")
 }

@@ -23,8 +23,8 @@ const (
 	shownOpen = 3
 )
 
-// latestDrift counts every repair of this reconcile and shows the last one. Values
-// and culprits are looked up here, when the repair is done.
+// latestDrift counts every correction of this reconcile and shows the last one. Values
+// and managers are computed here, after the correction, so that they do not delay it.
 func latestDrift(old *v1alpha1.Drift, changes []apply.Change) *v1alpha1.Drift {
 	latest := old
 	for i := range changes {
@@ -46,8 +46,8 @@ func latestDrift(old *v1alpha1.Drift, changes []apply.Change) *v1alpha1.Drift {
 	return latest
 }
 
-// openDrifts is what differs and stays so, as far as the member was seen; otherwise
-// what was known stays.
+// openDrifts returns the remaining drift, as far as the children were read. The drift of
+// other children stays as it was reported.
 func openDrifts(old []v1alpha1.DriftFinding, s *snapshot, r *result) []v1alpha1.DriftFinding {
 	switch {
 	case s.cache.DeletionTimestamp != nil:
@@ -60,7 +60,7 @@ func openDrifts(old []v1alpha1.DriftFinding, s *snapshot, r *result) []v1alpha1.
 		o := &r.report.Remaining[i]
 		found = append(found, describe(o.Key, o.Intent, o.Found, o.Fields, o.Deleted, o.Foreign))
 	}
-	found = append(found, r.bout.open...)
+	found = append(found, r.conflicts.open...)
 	seen := len(found)
 	for _, key := range r.report.Unobserved {
 		for i := range old {
@@ -96,23 +96,23 @@ func describeChange(c *apply.Change) v1alpha1.DriftFinding {
 	return describe(c.Key, c.Intent, c.Found, c.Drift.Missing, c.Deleted, false)
 }
 
-// differs says in a word and a sentence how the children are left to be other than
-// the spec asks, or nothing.
-func differs(status *v1alpha1.MemberCacheStatus, r *result) (reason, message string) {
+// appliedDrift returns reason and message of the Applied condition where children remain
+// different from the spec, or nothing.
+func appliedDrift(status *v1alpha1.MemberCacheStatus, r *result) (reason, message string) {
 	if r.failure != nil {
 		return "", ""
 	}
-	// What others added beside ours is nothing that the spec asks.
+	// The spec says nothing about fields that others added.
 	differing := slices.DeleteFunc(slices.Clone(status.OpenDrifts), func(f v1alpha1.DriftFinding) bool { return f.Foreign })
 	if len(differing) == 0 {
 		return "", ""
 	}
-	return v1alpha1.ReasonDriftReported, sentence(differing)
+	return v1alpha1.ReasonDriftReported, driftMessage(differing)
 }
 
-// driftedCondition is there while something differs that is not put back.
-func driftedCondition(set conditions, open []v1alpha1.DriftFinding, r *result) {
-	reason, message := v1alpha1.ReasonForeignFields, sentence(open)
+// setDrifted sets the Drifted condition while drift remains.
+func setDrifted(set conditions, open []v1alpha1.DriftFinding, r *result) {
+	reason, message := v1alpha1.ReasonForeignFields, driftMessage(open)
 	if slices.ContainsFunc(open, func(f v1alpha1.DriftFinding) bool { return !f.Foreign }) {
 		reason = v1alpha1.ReasonDriftReported
 	}
@@ -121,18 +121,18 @@ func driftedCondition(set conditions, open []v1alpha1.DriftFinding, r *result) {
 	if stays || slices.ContainsFunc(r.report.Remaining, func(o apply.RemainingDrift) bool { return o.Refused }) {
 		reason = v1alpha1.ReasonDriftRefused
 	}
-	if fight := r.bout.failure(); fight != nil && len(r.bout.open) > 0 {
-		reason, message = fight.Reason, fight.Message
+	if conflict := r.conflicts.failure(); conflict != nil && len(r.conflicts.open) > 0 {
+		reason, message = conflict.Reason, conflict.Message
 	}
 	if len(open) > 0 && r.observation == nil && meta.IsStatusConditionTrue(set.status.Conditions, v1alpha1.ConditionDrifted) {
-		// The member was not looked at: what was known stays.
+		// The children were not read, so the condition stays.
 		return
 	}
 	set.only(v1alpha1.ConditionDrifted, len(open) > 0, reason, message)
 }
 
-// byWhom names the managers that are known.
-func byWhom(f *v1alpha1.DriftFinding) string {
+// managersOf names the known managers of a drift.
+func managersOf(f *v1alpha1.DriftFinding) string {
 	known := slices.DeleteFunc(f.Managers(), func(manager string) bool { return manager == "" || manager == drift.Unknown })
 	switch {
 	case len(known) == 0:
@@ -143,8 +143,8 @@ func byWhom(f *v1alpha1.DriftFinding) string {
 	return strings.Join(known, " and ")
 }
 
-// sentence names objects, fields and managers.
-func sentence(open []v1alpha1.DriftFinding) string {
+// driftMessage names objects, fields and managers.
+func driftMessage(open []v1alpha1.DriftFinding) string {
 	var parts []string
 	for i := range open {
 		if i == shownOpen {
@@ -152,7 +152,7 @@ func sentence(open []v1alpha1.DriftFinding) string {
 			break
 		}
 		f := &open[i]
-		by := byWhom(f)
+		by := managersOf(f)
 		what := strings.Join(f.Fields, ", ") + " changed by " + by
 		switch {
 		case f.Deleted:

@@ -18,7 +18,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// scaled is a StatefulSet that kubectl scaled to five, and its intent of two.
+// scaled is a StatefulSet that kubectl scaled to 5, with the intent of 2 replicas.
 func scaled(name string) apply.RemainingDrift {
 	replicas := fieldpath.MakePathOrDie("spec", "replicas")
 	raw, err := drift.NewFields(replicas).ToJSON()
@@ -34,7 +34,7 @@ func scaled(name string) apply.RemainingDrift {
 	return apply.RemainingDrift{Key: apply.Key{Kind: render.StatefulSetKind, Name: name}, Fields: drift.NewFields(replicas), Intent: set(2), Found: found}
 }
 
-func TestReportedDriftMakesTheChildrenOtherThanAskedAndThePodsNoLessReady(t *testing.T) {
+func TestSummarize_ReportedDriftIsNotAppliedButReady(t *testing.T) {
 	r := result{observation: readyIs, report: apply.Report{Remaining: []apply.RemainingDrift{scaled("sessions"),
 		{Key: apply.Key{Kind: render.BudgetKind, Name: "sessions"}, Deleted: true}}}}
 	mc := wasReady()
@@ -65,29 +65,29 @@ func TestReportedDriftMakesTheChildrenOtherThanAskedAndThePodsNoLessReady(t *tes
 	if diff := cmp.Diff(got, summarize(&snapshot{now: noon.Add(time.Minute), cache: mc}, &r)); diff != "" {
 		t.Errorf("a minute later:\n%s", diff)
 	}
-	// A member that is away has not put anything right.
-	away := summarize(&snapshot{now: noon.Add(time.Minute), cache: mc}, &result{away: true, failure: failureOf(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)})
-	if diff := cmp.Diff(want, away.OpenDrifts); diff != "" || !meta.IsStatusConditionTrue(away.Conditions, v1alpha1.ConditionDrifted) {
-		t.Errorf("away, the open drifts (-want +got):\n%s, conditions %v", diff, away.Conditions)
+	// An unreachable member corrected nothing.
+	unreachable := summarize(&snapshot{now: noon.Add(time.Minute), cache: mc}, &result{unreachable: true, failure: failureOf(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)})
+	if diff := cmp.Diff(want, unreachable.OpenDrifts); diff != "" || !meta.IsStatusConditionTrue(unreachable.Conditions, v1alpha1.ConditionDrifted) {
+		t.Errorf("unreachable, the open drifts (-want +got):\n%s, conditions %v", diff, unreachable.Conditions)
 	}
-	// Once put right, nothing is left of it.
+	// Once corrected, no drift remains.
 	mc.Status = got
-	right := summarize(&snapshot{now: noon.Add(time.Minute), cache: mc}, &result{observation: readyIs})
-	if len(right.OpenDrifts) > 0 || meta.FindStatusCondition(right.Conditions, v1alpha1.ConditionDrifted) != nil || !meta.IsStatusConditionTrue(right.Conditions, v1alpha1.ConditionApplied) {
-		t.Errorf("put right: %v, %v", right.OpenDrifts, right.Conditions)
+	corrected := summarize(&snapshot{now: noon.Add(time.Minute), cache: mc}, &result{observation: readyIs})
+	if len(corrected.OpenDrifts) > 0 || meta.FindStatusCondition(corrected.Conditions, v1alpha1.ConditionDrifted) != nil || !meta.IsStatusConditionTrue(corrected.Conditions, v1alpha1.ConditionApplied) {
+		t.Errorf("corrected: %v, %v", corrected.OpenDrifts, corrected.Conditions)
 	}
 }
 
-// A lookup that failed, or a member that asks for time, has put nothing right.
-func TestDriftOfAChildThatWasNotLookedAtStays(t *testing.T) {
+// A read that failed, or a member that asks for a later retry, corrected nothing.
+func TestSummarize_KeepsDriftOfUnreadChild(t *testing.T) {
 	mc := wasReady()
 	open := scaled("sessions")
 	mc.Status = summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Remaining: []apply.RemainingDrift{open,
 		{Key: apply.Key{Kind: render.BudgetKind, Name: "sessions"}, Deleted: true}}}})
-	unseen := summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, try: attempt{count: 1, passing: true},
+	unseen := summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, attempt: attempt{count: 1, passing: true},
 		failure: failureOf(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError), report: apply.Report{Unobserved: []apply.Key{open.Key}}})
 	if len(unseen.OpenDrifts) != 1 || unseen.OpenDrifts[0].Object != open.Key.String() {
-		t.Errorf("open: %+v, want the one of %s, which was not looked at, without the budget's, which was", unseen.OpenDrifts, open.Key)
+		t.Errorf("open: %+v, want the one of %s, which was not read, without the budget's, which was", unseen.OpenDrifts, open.Key)
 	}
 	if !meta.IsStatusConditionTrue(unseen.Conditions, v1alpha1.ConditionDrifted) {
 		t.Error("the condition says that nothing drifted")
@@ -99,7 +99,7 @@ func TestDriftOfAChildThatWasNotLookedAtStays(t *testing.T) {
 	if both := summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Unobserved: []apply.Key{open.Key}}}); len(both.OpenDrifts) != 2 {
 		t.Errorf("open: %+v, want both", both.OpenDrifts)
 	}
-	// What was looked at again after all counts once.
+	// A child that was read after all counts once.
 	mc.Status = summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Remaining: []apply.RemainingDrift{open}}})
 	again := summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Remaining: []apply.RemainingDrift{open}, Unobserved: []apply.Key{open.Key}}})
 	if len(again.OpenDrifts) != 1 {
@@ -107,7 +107,7 @@ func TestDriftOfAChildThatWasNotLookedAtStays(t *testing.T) {
 	}
 }
 
-func TestOpenDriftsAreSortedAndBounded(t *testing.T) {
+func TestSummarize_SortsAndLimitsOpenDrifts(t *testing.T) {
 	r := result{observation: readyIs}
 	for i := range 12 {
 		r.report.Remaining = append(r.report.Remaining, scaled(fmt.Sprintf("s%02d", 11-i)))

@@ -12,15 +12,15 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/events"
 )
 
-// transitions are the events of a status that was saved: trouble that is new, its
-// end, and drift that is reported instead of put right. Pods that start, roll out
-// and become ready are none: their number and the hub's writes would grow with
-// every change that goes well.
+// transitions returns the events of a saved status: new trouble, its end, and drift that
+// is reported instead of corrected. Pods that start, roll out and become ready are no
+// events: the number of events, and of writes to the hub, would grow with every change
+// that succeeds.
 func transitions(old, next *v1alpha1.MemberCacheStatus) []events.Event {
 	var found []events.Event
 	switch was, is := trouble(old), trouble(next); {
 	case is != "" && is != was:
-		found = append(found, events.Event{Warning: true, Reason: next.Reason, Action: "Apply", Note: advice(&next.Outcome)})
+		found = append(found, events.Event{Warning: true, Reason: next.Reason, Action: "Apply", Note: messageWithHint(&next.Outcome)})
 	case is == "" && was != "" && next.State == v1alpha1.MemberReady:
 		found = append(found, events.Event{Reason: v1alpha1.ReasonRecovered, Action: "Apply",
 			Note: fmt.Sprintf("ready again; was %s (%s)", old.State, old.Reason)})
@@ -29,7 +29,7 @@ func transitions(old, next *v1alpha1.MemberCacheStatus) []events.Event {
 		found = append(found, events.Event{Reason: next.Reason, Action: "Recreate", Note: next.Message})
 	}
 	if next.Reason == v1alpha1.ReasonDriftFight {
-		// The transition above has said so.
+		// The event above reports the conflict.
 		return found
 	}
 	c := meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionDrifted)
@@ -37,24 +37,24 @@ func transitions(old, next *v1alpha1.MemberCacheStatus) []events.Event {
 	for i := range next.OpenDrifts {
 		drifted := &next.OpenDrifts[i]
 		if refused && !drifted.Foreign {
-			// The transition has said what is refused, and the status says the rest.
+			// The event above reports what is refused, and the status the rest.
 			continue
 		}
 		if slices.ContainsFunc(old.OpenDrifts, func(known v1alpha1.DriftFinding) bool { return sameDrift(&known, drifted) }) {
 			continue
 		}
-		found = append(found, events.Event{Warning: true, Reason: driftReason(drifted), Action: "Observe", Note: described(drifted)})
+		found = append(found, events.Event{Warning: true, Reason: driftReason(drifted), Action: "Observe", Note: driftNote(drifted)})
 	}
 	return found
 }
 
-// trouble is the reason that needs somebody's attention, or empty.
+// trouble returns the reason that needs a person, or empty.
 func trouble(s *v1alpha1.MemberCacheStatus) string {
 	switch s.State {
 	case v1alpha1.MemberBlocked, v1alpha1.MemberDegraded, v1alpha1.MemberUnreachable:
 		return string(s.State) + s.Reason
 	case v1alpha1.MemberProgressing, v1alpha1.MemberDeleting:
-		// Recreating goes on by itself, and has an event of its own.
+		// A recreation needs no person, and has an event of its own.
 		if s.Class != "" && s.Reason != v1alpha1.ReasonRecreating {
 			return string(s.Class) + s.Reason
 		}
@@ -73,7 +73,7 @@ func driftReason(f *v1alpha1.DriftFinding) string {
 	return v1alpha1.ReasonDriftReported
 }
 
-func described(f *v1alpha1.DriftFinding) string {
+func driftNote(f *v1alpha1.DriftFinding) string {
 	if f.Deleted {
 		return f.Object + " was deleted"
 	}
@@ -81,17 +81,18 @@ func described(f *v1alpha1.DriftFinding) string {
 	if f.Foreign {
 		did = "added"
 	}
-	return fmt.Sprintf("%s: %s %s by %s", f.Object, strings.Join(f.Fields, ", "), did, byWhom(f))
+	return fmt.Sprintf("%s: %s %s by %s", f.Object, strings.Join(f.Fields, ", "), did, managersOf(f))
 }
 
-func advice(o *v1alpha1.Outcome) string {
+func messageWithHint(o *v1alpha1.Outcome) string {
 	if o.Hint == "" {
 		return o.Message
 	}
 	return o.Message + ": " + o.Hint
 }
 
-// reference without the resource version, so that repeated events form a series.
+// reference returns a reference without the resource version, so that repeated events
+// form a series.
 func reference(mc *v1alpha1.MemberCache) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "MemberCache",
 		Namespace: mc.Namespace, Name: mc.Name, UID: mc.UID}

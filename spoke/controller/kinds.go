@@ -89,3 +89,5 @@ func stripPod(object any) (any, error) {
 			InitContainerStatuses: pod.Status.InitContainerStatuses, ContainerStatuses: pod.Status.ContainerStatuses},
 	}, nil
 }
+
+var memberScheme = MemberScheme()

@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	crcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
@@ -22,7 +24,10 @@ import (
 	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/events"
+	"github.com/reconcile-lab/reconcile-lab/internal/expectations"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
 )
 
@@ -30,17 +35,20 @@ type queue = workqueue.TypedRateLimitingInterface[mcreconcile.Request]
 
 // member is one member's queue, workers and connection.
 type member struct {
-	*Controller
-	name       string
-	recent     *apply.WriteCache
-	arrivals   arrivals
-	memo       memo
-	unreported unreported
-	fights     fights
-	waiting    waiting
+	name string
+	// profile is the name of the member's ClusterProfile on the hub.
+	profile types.NamespacedName
+	hub     cluster.Cluster
+	typer   drift.Typer
+	clock   clock.PassiveClock
+	events  *events.Sink
+	workers int
+	// writes to the hub that its cache may not show yet.
+	hubWrites *expectations.Writes
+
+	writeCache *apply.WriteCache
 	retries    *retries
-	missing    missing
-	lags       lags
+	states     states
 
 	stop   context.CancelFunc
 	done   context.Context
@@ -60,20 +68,21 @@ type engagement struct {
 	scalers bool
 }
 
-// A report that the hub did not take is made again after firstReport, then after
-// twice as long each time, up to lastReport.
+// A failed request to the hub is retried after firstRetry, then after twice as long each
+// time, up to longestRetry.
 const (
-	firstReport = 100 * time.Millisecond
-	lastReport  = 30 * time.Second
+	firstRetry   = 100 * time.Millisecond
+	longestRetry = 30 * time.Second
 )
 
 func newMember(c *Controller, name string) *member {
 	done, stop := context.WithCancel(c.context)
 	return &member{
-		Controller: c, name: name,
-		recent:  apply.NewWriteCache(),
-		retries: newRetries(),
-		stop:    stop, done: done,
+		name: name, profile: types.NamespacedName{Namespace: c.InventoryNamespace, Name: name},
+		hub: c.Hub, typer: c.Typer, clock: c.Clock, events: c.Events, hubWrites: &c.writes, workers: c.Workers,
+		writeCache: apply.NewWriteCache(),
+		retries:    newRetries(),
+		stop:       stop, done: done,
 		queued: make(chan struct{}),
 		caches: map[types.NamespacedName]struct{}{},
 	}
@@ -89,12 +98,12 @@ func (m *member) run(ctx context.Context) {
 	controller, err := crcontroller.NewTypedUnmanaged("spoke", crcontroller.TypedOptions[mcreconcile.Request]{
 		// All members share one name, and so one set of metrics.
 		SkipNameValidation:      ptr.To(true),
-		MaxConcurrentReconciles: m.Workers,
+		MaxConcurrentReconciles: m.workers,
 		// controller-runtime's priority queue of v0.24.1 can hang when it is shut down: it hands
 		// an item to a worker that has left, and holds the lock that the others need.
 		UsePriorityQueue: ptr.To(false),
 		RecoverPanic:     ptr.To(true),
-		RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[mcreconcile.Request](firstReport, lastReport),
+		RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[mcreconcile.Request](firstRetry, longestRetry),
 		Reconciler:       m,
 		Logger:           logger,
 	})
@@ -121,8 +130,7 @@ func (m *member) request(key types.NamespacedName) mcreconcile.Request {
 
 // enqueue is for events; retries come by themselves.
 func (m *member) enqueue(key types.NamespacedName) {
-	m.retries.nudge(key)
-	m.waiting.begin(key, m.Clock.Now())
+	m.states.record(key, event, false, m.clock.Now())
 	select {
 	case <-m.queued:
 		m.queue.Add(m.request(key))
@@ -147,8 +155,8 @@ func (m *member) wake() {
 	m.connection.Unlock()
 	spread := min(time.Duration(len(keys))*wakeEach, wakeSpread)
 	for n, key := range keys {
-		m.retries.forget(key)
-		if n < m.Workers {
+		m.states.record(key, reconnection, false, m.clock.Now())
+		if n < m.workers {
 			m.enqueue(key)
 			continue
 		}
@@ -160,7 +168,6 @@ func (m *member) wake() {
 func (m *member) enqueueAfter(key types.NamespacedName, wait time.Duration) {
 	select {
 	case <-m.queued:
-		m.retries.nudge(key)
 		m.queue.AddAfter(m.request(key), wait)
 	case <-m.done.Done():
 	}
@@ -176,13 +183,7 @@ func (m *member) forget(key types.NamespacedName) {
 	m.connection.Lock()
 	defer m.connection.Unlock()
 	delete(m.caches, key)
-	m.retries.forget(key)
-	m.missing.forget(key)
-	m.lags.forget(key)
-	m.waiting.end(key)
-	m.memo.forget(key)
-	m.unreported.take(key, nil)
-	m.fights.forget(key)
+	m.states.forget(key)
 }
 
 func (m *member) idle() bool {
@@ -204,7 +205,7 @@ func (m *member) connect(ctx context.Context, cl cluster.Cluster, scalers bool) 
 	m.connection.Lock()
 	defer m.connection.Unlock()
 	if ctx.Err() == nil {
-		m.recent.Reset()
+		m.writeCache.Reset()
 		m.engaged = &engagement{context: ctx, cluster: cl, scalers: scalers}
 	}
 }
@@ -272,18 +273,18 @@ func (m *member) onChild(object any) {
 	}
 	key := types.NamespacedName{Namespace: child.GetNamespace(), Name: cache + "." + m.name}
 	if _, isPod := object.(*corev1.Pod); !isPod {
-		m.arrivals.note(key, m.Clock.Now())
+		m.states.record(key, event, true, m.clock.Now())
 	}
 	m.enqueue(key)
 }
 
 func (m *member) onGone(object any) {
-	child, ok := object.(childObject)
+	child, ok := object.(client.Object)
 	if !ok {
 		return
 	}
 	if gvk, err := apiutil.GVKForObject(child, memberScheme); err == nil {
-		m.recent.Forget(apply.Key{Kind: gvk, Name: child.GetName()}, child.GetNamespace(), child.GetUID())
+		m.writeCache.Forget(apply.Key{Kind: gvk, Name: child.GetName()}, child.GetNamespace(), child.GetUID())
 	}
 }
 
@@ -297,10 +298,4 @@ func unchanged(old, object any) bool {
 	oldPod, ok1 := old.(*corev1.Pod)
 	newPod, ok2 := object.(*corev1.Pod)
 	return ok1 && ok2 && observe.Trouble(oldPod) == observe.Trouble(newPod)
-}
-
-// jittered spreads d by a fifth to either side, so that members and caches that
-// failed together do not come back together.
-func jittered(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
 }

@@ -4,10 +4,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
@@ -18,7 +16,7 @@ import (
 // No series carries the name of a cache. docs/metrics.md states how many a member
 // has, and they go with the member.
 var (
-	repairTime = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	correctionTime = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: "reconcile_lab", Name: "drift_repair_seconds",
 		Help:    "Time from the arrival of an event that shows drift to the API server's answer that the object is right again.",
 		Buckets: []float64{.005, .01, .02, .04, .08, .16, .32, .64, 1.28, 2.5, 5, 10, 30},
@@ -27,7 +25,7 @@ var (
 		Namespace: "reconcile_lab", Name: "drift_found_total",
 		Help: "Drifts of children that were found, put right or not.",
 	}, []string{"cluster", "kind"})
-	driftRepaired = prometheus.NewCounterVec(prometheus.CounterOpts{
+	driftCorrected = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "reconcile_lab", Name: "drift_repaired_total",
 		Help: "Drifts of children that were put right.",
 	}, []string{"cluster", "kind"})
@@ -50,19 +48,19 @@ var (
 	queueAge = newQueueGauge(prometheus.GaugeOpts{
 		Namespace: "reconcile_lab", Name: "member_queue_oldest_seconds",
 		Help: "How long the oldest event of a member has waited for a worker.",
-	}, func(m *member) float64 { return m.waiting.oldest(m.Clock.Now()).Seconds() }, func(a, b float64) float64 { return max(a, b) })
+	}, func(m *member) float64 { return m.states.oldest(m.clock.Now()).Seconds() }, func(a, b float64) float64 { return max(a, b) })
 )
 
 func init() {
-	metrics.Registry.MustRegister(repairTime, driftFound, driftRepaired, reconcilesTotal, retriesTotal, queueDepth, queueAge)
+	metrics.Registry.MustRegister(correctionTime, driftFound, driftCorrected, reconcilesTotal, retriesTotal, queueDepth, queueAge)
 }
 
 // forgetMember drops the series of a member that nothing here has to do with any
 // more.
 func forgetMember(name string) {
 	of := prometheus.Labels{"cluster": name}
-	repairTime.DeletePartialMatch(of)
-	for _, counter := range []*prometheus.CounterVec{driftFound, driftRepaired, reconcilesTotal, retriesTotal} {
+	correctionTime.DeletePartialMatch(of)
+	for _, counter := range []*prometheus.CounterVec{driftFound, driftCorrected, reconcilesTotal, retriesTotal} {
 		counter.DeletePartialMatch(of)
 	}
 }
@@ -79,13 +77,13 @@ func countReconcile(cluster string, f *failure.Failure) {
 	reconcilesTotal.WithLabelValues(cluster, class).Inc()
 }
 
-func observeRepairs(cluster string, changes []apply.Change) {
+func observeCorrections(cluster string, changes []apply.Change) {
 	for i := range changes {
 		if change := &changes[i]; change.Drifted() {
 			kind := change.Key.Kind.Kind
 			driftFound.WithLabelValues(cluster, kind).Inc()
-			driftRepaired.WithLabelValues(cluster, kind).Inc()
-			repairTime.WithLabelValues(cluster, kind).Observe(change.Took.Seconds())
+			driftCorrected.WithLabelValues(cluster, kind).Inc()
+			correctionTime.WithLabelValues(cluster, kind).Observe(change.Took.Seconds())
 		}
 	}
 }
@@ -99,39 +97,6 @@ func countReported(cluster string, old, next []v1alpha1.DriftFinding) {
 			driftFound.WithLabelValues(cluster, kind).Inc()
 		}
 	}
-}
-
-// waiting notes since when events wait for a worker.
-type waiting struct {
-	mu    sync.Mutex
-	since map[types.NamespacedName]time.Time
-}
-
-func (w *waiting) begin(key types.NamespacedName, now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.since == nil {
-		w.since = map[types.NamespacedName]time.Time{}
-	}
-	if _, noted := w.since[key]; !noted {
-		w.since[key] = now
-	}
-}
-
-func (w *waiting) end(key types.NamespacedName) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.since, key)
-}
-
-func (w *waiting) oldest(now time.Time) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	age := time.Duration(0)
-	for _, since := range w.since {
-		age = max(age, now.Sub(since))
-	}
-	return age
 }
 
 func (m *member) depth() int {

@@ -15,8 +15,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// ours are the families of this project with a series of the member, by name.
-func ours(t *testing.T, member string) map[string]float64 {
+// familiesOf returns the families of this project with a series of the member, by name.
+func familiesOf(t *testing.T, member string) map[string]float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {
@@ -38,23 +38,22 @@ func ours(t *testing.T, member string) map[string]float64 {
 	return found
 }
 
-// measured is a member that has work of every kind behind it.
+// measured returns a member with a value in each series.
 func measured(name string, clock *clocktesting.FakePassiveClock) *member {
-	c := New(Options{Clock: clock})
-	m := &member{Controller: c, name: name, retries: newRetries(), queued: make(chan struct{})}
+	m := &member{clock: clock, name: name, retries: newRetries(), queued: make(chan struct{})}
 	beginWork(m)
-	m.waiting.begin(tried, clock.Now())
+	m.states.record(sessionsKey, event, false, clock.Now())
 	countReconcile(name, nil)
 	countReconcile(name, failureOf(v1alpha1.ClassBlocked, "Forbidden"))
 	countRetry(name, v1alpha1.ClassBlocked)
-	observeRepairs(name, []apply.Change{{Key: apply.Key{Kind: render.ServiceKind}, Action: apply.Correct, Took: time.Second}, {Action: apply.Update}})
+	observeCorrections(name, []apply.Change{{Key: apply.Key{Kind: render.ServiceKind}, Action: apply.Correct, Took: time.Second}, {Action: apply.Update}})
 	one := v1alpha1.DriftFinding{Object: "StatefulSet/sessions", Fields: []string{"spec.replicas"}, Manager: "hpa"}
 	countReported(name, nil, []v1alpha1.DriftFinding{one})
 	countReported(name, []v1alpha1.DriftFinding{one}, []v1alpha1.DriftFinding{one})
 	return m
 }
 
-func TestTheSeriesOfAMemberCountWhatWasDoneAndGoWithIt(t *testing.T) {
+func TestMetrics_EndWithTheirMember(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(noon)
 	m := measured("measured", clock)
 	clock.SetTime(noon.Add(7 * time.Second))
@@ -63,39 +62,39 @@ func TestTheSeriesOfAMemberCountWhatWasDoneAndGoWithIt(t *testing.T) {
 		"reconcile_lab_drift_found_total": 2, "reconcile_lab_drift_repaired_total": 1, "reconcile_lab_drift_repair_seconds": 1,
 		"reconcile_lab_member_queue_oldest_seconds": 7, "reconcile_lab_member_queue_depth": 0,
 	} {
-		if got, there := ours(t, "measured")[name]; !there || got != want {
-			t.Errorf("%s is %v (there: %t), want %v", name, got, there, want)
+		if got, exists := familiesOf(t, "measured")[name]; !exists || got != want {
+			t.Errorf("%s is %v (exists: %t), want %v", name, got, exists, want)
 		}
 	}
-	m.waiting.end(tried)
-	if got := ours(t, "measured")["reconcile_lab_member_queue_oldest_seconds"]; got != 0 {
-		t.Errorf("nothing waits, and the oldest is %v s old", got)
+	m.states.begin(m.states.get(sessionsKey))
+	if got := familiesOf(t, "measured")["reconcile_lab_member_queue_oldest_seconds"]; got != 0 {
+		t.Errorf("the queue is empty, and the oldest event is %v s old", got)
 	}
 	endWork(m)
-	if left := ours(t, "measured"); len(left) != 0 {
-		t.Errorf("the member has left, and these have not: %v", left)
+	if left := familiesOf(t, "measured"); len(left) != 0 {
+		t.Errorf("series of a member that left: %v", left)
 	}
 }
 
-func TestTwoManagersOfOneProcessDoNotBreakTheMetrics(t *testing.T) {
+func TestMetrics_MergeTwoManagersOfOneProcess(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(noon)
 	one, two := measured("twice", clock), measured("twice", clock)
 	clock.SetTime(noon.Add(time.Second))
-	if got := ours(t, "twice")["reconcile_lab_member_queue_oldest_seconds"]; got != 1 {
-		t.Errorf("the oldest is %v s old", got)
+	if got := familiesOf(t, "twice")["reconcile_lab_member_queue_oldest_seconds"]; got != 1 {
+		t.Errorf("the oldest event is %v s old", got)
 	}
 	endWork(one)
-	if len(ours(t, "twice")) == 0 {
-		t.Error("the member still works for the other one")
+	if len(familiesOf(t, "twice")) == 0 {
+		t.Error("the member still works for the other manager")
 	}
 	endWork(two)
 }
 
-func TestTheMetricsPassPromlint(t *testing.T) {
+func TestMetrics_PassPromlint(t *testing.T) {
 	m := measured("linted", clocktesting.NewFakePassiveClock(noon))
 	defer endWork(m)
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(repairTime, driftFound, driftRepaired, reconcilesTotal, retriesTotal, queueDepth, queueAge)
+	registry.MustRegister(correctionTime, driftFound, driftCorrected, reconcilesTotal, retriesTotal, queueDepth, queueAge)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -3,12 +3,10 @@ package controller
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
@@ -16,85 +14,63 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
 )
 
-// Why a StatefulSet's pods are not made stands in its events only. They are listed
-// when pods lack for firstLook, and then less and less often while they do: a watch
-// would cost each member a stream that is silent when all is well, and would keep a
-// member away that was joined before the account had the right to it.
-const firstLook = 3 * time.Second
+// Only a StatefulSet's events name the reason why its pods are not created. The events
+// are listed once pods have been missing for firstDiagnosis, and then by
+// diagnosisIntervals. A watch would cost each member a stream without news, and would
+// disconnect a member whose account was created without the right to it.
+const firstDiagnosis = 3 * time.Second
 
-var lookPace = pace{5 * time.Second, time.Minute}
+var diagnosisIntervals = intervals{5 * time.Second, time.Minute}
 
-// missing notes which StatefulSets of a member lack pods. Losing it costs one list
-// for each that does.
-type missing struct {
-	mu   sync.Mutex
-	sets map[types.NamespacedName]*lack
-}
-
-type lack struct {
+// podShortage is the diagnosis of a StatefulSet whose pods are missing; its zero value is
+// no shortage.
+type podShortage struct {
 	generation int64
-	looks      int32
+	lists      int32
 	due        time.Time
-	why        v1alpha1.Outcome
+	cause      v1alpha1.Outcome
 }
 
-func (m *missing) forget(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.sets, key)
-}
-
-// of gives what is known of a lack, from the saved status after a restart.
-func (m *missing) of(key types.NamespacedName, mc *v1alpha1.MemberCache, now time.Time) lack {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if l := m.sets[key]; l != nil && l.generation == mc.Generation {
-		return *l
+// update starts the diagnosis of a generation, after a restart from the saved status.
+func (p *podShortage) update(mc *v1alpha1.MemberCache, now time.Time) {
+	if !p.due.IsZero() && p.generation == mc.Generation {
+		return
 	}
+	*p = podShortage{generation: mc.Generation, due: now.Add(firstDiagnosis)}
 	if mc.Status.Reason == v1alpha1.ReasonPodsRefused && mc.Status.ObservedGeneration == mc.Generation {
-		return lack{generation: mc.Generation, due: now, why: v1alpha1.Outcome{
-			Reason: mc.Status.Reason, Message: mc.Status.Message, Hint: mc.Status.Hint}}
+		p.due = now
+		p.cause = v1alpha1.Outcome{Reason: mc.Status.Reason, Message: mc.Status.Message, Hint: mc.Status.Hint}
 	}
-	return lack{generation: mc.Generation, due: now.Add(firstLook)}
 }
 
-func (m *missing) note(key types.NamespacedName, l lack) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.sets == nil {
-		m.sets = map[types.NamespacedName]*lack{}
-	}
-	m.sets[key] = &l
-}
-
-// explainLack puts into an observation why pods lack, and says after how long to
-// look again, 0 if none do.
-func (m *member) explainLack(ctx context.Context, s *snapshot, set *appsv1.StatefulSet, seen *observe.Observation) time.Duration {
-	key := client.ObjectKeyFromObject(s.cache)
+// diagnose adds to an observation why pods are missing, and returns when to diagnose
+// again, 0 if none are missing.
+func (m *member) diagnose(ctx context.Context, s *snapshot, set *appsv1.StatefulSet, seen *observe.Observation) time.Duration {
+	p := &s.state.shortage
 	if seen.Outcome.Reason != v1alpha1.ReasonPodsStarting || !observe.LacksPods(set) {
-		m.missing.forget(key)
+		*p = podShortage{}
 		return 0
 	}
-	l := m.missing.of(key, s.cache, s.now)
-	if left := l.due.Sub(s.now); left <= 0 || left > lookPace.last*2 {
-		l.looks++
-		l.due = s.now.Add(jittered(lookPace.after(l.looks)))
-		if why, known := m.whyLacking(ctx, s, set); known {
-			l.why = why
+	p.update(s.cache, s.now)
+	if left := p.due.Sub(s.now); left <= 0 || left > diagnosisIntervals.longest*2 {
+		p.lists++
+		p.due = s.now.Add(jittered(diagnosisIntervals.after(p.lists)))
+		if cause, known := m.shortageCause(ctx, s, set); known {
+			p.cause = cause
 		}
 	}
-	m.missing.note(key, l)
-	switch l.why.Reason {
+	switch p.cause.Reason {
 	case v1alpha1.ReasonPodsRefused:
-		seen.State, seen.Outcome = v1alpha1.MemberDegraded, l.why
+		seen.State, seen.Outcome = v1alpha1.MemberDegraded, p.cause
 	default:
-		seen.Outcome.Hint = l.why.Hint
+		seen.Outcome.Hint = p.cause.Hint
 	}
-	return max(l.due.Sub(s.now), time.Millisecond)
+	return max(p.due.Sub(s.now), time.Millisecond)
 }
 
-// whyLacking asks the member. Where it cannot tell this time, what is known holds.
-func (m *member) whyLacking(ctx context.Context, s *snapshot, set *appsv1.StatefulSet) (why v1alpha1.Outcome, known bool) {
+// shortageCause reads the StatefulSet's events. known is false where they cannot be read
+// this time; the last cause then stays.
+func (m *member) shortageCause(ctx context.Context, s *snapshot, set *appsv1.StatefulSet) (cause v1alpha1.Outcome, known bool) {
 	var events corev1.EventList
 	err := s.engaged.cluster.GetAPIReader().List(ctx, &events, client.InNamespace(set.Namespace), client.MatchingFields{
 		"involvedObject.kind": "StatefulSet", "involvedObject.name": set.Name})
@@ -102,8 +78,8 @@ func (m *member) whyLacking(ctx context.Context, s *snapshot, set *appsv1.Statef
 		return observe.Refused(set, events.Items), true
 	}
 	if failure.Of(err, "list", "events").Reason == v1alpha1.ReasonForbidden {
-		return v1alpha1.Outcome{Hint: fmt.Sprintf("pods are missing, and the hub's account in the member lacks the right to list events, which say why: "+
-			"reconcile-lab join %s --kubeconfig FILE sets it", m.name)}, true
+		return v1alpha1.Outcome{Hint: fmt.Sprintf("pods are missing, and the hub's account in the member lacks the right to list events, which name the cause: "+
+			"reconcile-lab join %s --kubeconfig FILE grants it", m.name)}, true
 	}
 	return v1alpha1.Outcome{}, false
 }

@@ -21,29 +21,30 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
 )
 
-// lacking is a member with a StatefulSet that lacks pods, and what its API server
-// answers to a list of events.
-type lacking struct {
-	*member
+// shortageTest is a member with a StatefulSet whose pods are missing, and the answer of its
+// API server to a list of events.
+type shortageTest struct {
+	member *member
+	state  *cacheState
 	set    *appsv1.StatefulSet
-	asked  int
+	lists  int
 	answer func(*corev1.EventList) error
 }
 
-func newLacking() *lacking {
-	l := &lacking{set: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions", Generation: 1},
+func newShortageTest() *shortageTest {
+	l := &shortageTest{state: &cacheState{}, set: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions", Generation: 1},
 		Spec:   appsv1.StatefulSetSpec{Replicas: ptr.To(int32(2))},
 		Status: appsv1.StatefulSetStatus{ObservedGeneration: 1}}}
-	l.member = &member{name: "member-1", Controller: New(Options{Clock: clock.RealClock{}})}
+	l.member = &member{name: "member-1", clock: clock.RealClock{}}
 	return l
 }
 
-// sees is the observation at a time, and after how long it is made again.
-func (l *lacking) sees(t *testing.T, mc *v1alpha1.MemberCache, at time.Time) (observe.Observation, time.Duration) {
+// observe returns the observation at a time, and when it is made again.
+func (l *shortageTest) observe(t *testing.T, mc *v1alpha1.MemberCache, at time.Time) (observe.Observation, time.Duration) {
 	t.Helper()
 	api := fake.NewClientBuilder().WithScheme(memberScheme).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
-			l.asked++
+			l.lists++
 			events, ok := list.(*corev1.EventList)
 			if !ok {
 				t.Fatalf("a list of %T", list)
@@ -51,9 +52,9 @@ func (l *lacking) sees(t *testing.T, mc *v1alpha1.MemberCache, at time.Time) (ob
 			return l.answer(events)
 		},
 	}).Build()
-	s := &snapshot{now: at, cache: mc, engaged: &engagement{context: t.Context(), cluster: lagging{api: api}}}
+	s := &snapshot{now: at, cache: mc, state: l.state, engaged: &engagement{context: t.Context(), cluster: staleCluster{api: api}}}
 	seen := observe.Observe(l.set, nil)
-	return seen, l.explainLack(t.Context(), s, l.set, &seen)
+	return seen, l.member.diagnose(t.Context(), s, l.set, &seen)
 }
 
 func quotaIsFull(events *corev1.EventList) error {
@@ -62,72 +63,72 @@ func quotaIsFull(events *corev1.EventList) error {
 	return nil
 }
 
-func TestPodsThatLackAreAskedAboutAfterAWhileAndThenLessAndLess(t *testing.T) {
-	l := newLacking()
+func TestDiagnose_ListsEventsWithGrowingInterval(t *testing.T) {
+	l := newShortageTest()
 	l.answer = quotaIsFull
 	mc := memberCache()
-	seen, look := l.sees(t, mc, noon)
-	if l.asked != 0 || seen.State != v1alpha1.MemberProgressing || look != firstLook {
-		t.Fatalf("at once: asked %d times, %s, again after %s", l.asked, seen.State, look)
+	seen, wait := l.observe(t, mc, noon)
+	if l.lists != 0 || seen.State != v1alpha1.MemberProgressing || wait != firstDiagnosis {
+		t.Fatalf("at once: %d lists, %s, again after %s", l.lists, seen.State, wait)
 	}
-	_, look = l.sees(t, mc, noon.Add(time.Second))
-	if l.asked != 0 || look != firstLook-time.Second {
-		t.Fatalf("an event meanwhile: asked %d times, again after %s", l.asked, look)
+	_, wait = l.observe(t, mc, noon.Add(time.Second))
+	if l.lists != 0 || wait != firstDiagnosis-time.Second {
+		t.Fatalf("an event meanwhile: %d lists, again after %s", l.lists, wait)
 	}
 	at := noon
 	for n := range 20 {
-		at = at.Add(firstLook + look)
-		seen, look = l.sees(t, mc, at)
+		at = at.Add(firstDiagnosis + wait)
+		seen, wait = l.observe(t, mc, at)
 		if seen.State != v1alpha1.MemberDegraded || seen.Outcome.Reason != v1alpha1.ReasonPodsRefused || seen.Outcome.Hint == "" {
-			t.Fatalf("look %d: %s/%s %q", n, seen.State, seen.Outcome.Reason, seen.Outcome.Message)
+			t.Fatalf("list %d: %s/%s %q", n, seen.State, seen.Outcome.Reason, seen.Outcome.Message)
 		}
 	}
-	if look < 40*time.Second || look > 80*time.Second || l.asked != 20 {
-		t.Errorf("asked %d times, and again after %s", l.asked, look)
+	if wait < 40*time.Second || wait > 80*time.Second || l.lists != 20 {
+		t.Errorf("%d lists, and again after %s", l.lists, wait)
 	}
-	// The quota was raised, and the pods are made.
+	// The quota was raised, and the pods are created.
 	l.set.Status.Replicas = 2
-	if seen, look = l.sees(t, mc, at); seen.State != v1alpha1.MemberProgressing || look != 0 {
-		t.Errorf("%s, again after %s", seen.State, look)
+	if seen, wait = l.observe(t, mc, at); seen.State != v1alpha1.MemberProgressing || wait != 0 {
+		t.Errorf("%s, again after %s", seen.State, wait)
 	}
 }
 
-func TestARestartSaysTheSameOfPodsThatLackAsBefore(t *testing.T) {
-	before := newLacking()
+func TestDiagnose_ContinuesAfterRestart(t *testing.T) {
+	before := newShortageTest()
 	before.answer = quotaIsFull
 	mc := memberCache()
-	before.sees(t, mc, noon)
-	was, _ := before.sees(t, mc, noon.Add(firstLook))
+	before.observe(t, mc, noon)
+	was, _ := before.observe(t, mc, noon.Add(firstDiagnosis))
 	mc.Status.State, mc.Status.Outcome = was.State, was.Outcome
 
 	for name, answer := range map[string]func(*corev1.EventList) error{
 		"the same":          quotaIsFull,
-		"nothing this time": func(*corev1.EventList) error { return errors.New("strange") },
+		"nothing this time": func(*corev1.EventList) error { return errors.New("unexpected") },
 	} {
-		after := newLacking()
+		after := newShortageTest()
 		after.answer = answer
-		if is, _ := after.sees(t, mc, noon.Add(time.Hour)); is.Outcome != was.Outcome || is.State != was.State {
+		if is, _ := after.observe(t, mc, noon.Add(time.Hour)); is.Outcome != was.Outcome || is.State != was.State {
 			t.Errorf("%s: %s %+v, was %s %+v", name, is.State, is.Outcome, was.State, was.Outcome)
 		}
 	}
 }
 
-// A member that was joined before the account had the right works as it did.
-func TestAMemberThatDoesNotLetItsEventsBeReadSaysSoWhereItMatters(t *testing.T) {
-	l := newLacking()
+// A member whose account was created without the right still works.
+func TestDiagnose_NamesMissingRightToListEvents(t *testing.T) {
+	l := newShortageTest()
 	l.answer = func(*corev1.EventList) error {
 		return apierrors.NewForbidden(corev1.Resource("events"), "", errors.New(`User "hub" cannot list resource "events"`))
 	}
 	mc := memberCache()
-	if seen, _ := l.sees(t, mc, noon); seen.Outcome.Hint != "" {
+	if seen, _ := l.observe(t, mc, noon); seen.Outcome.Hint != "" {
 		t.Errorf("a hint at once: %s", seen.Outcome.Hint)
 	}
-	seen, _ := l.sees(t, mc, noon.Add(firstLook))
+	seen, _ := l.observe(t, mc, noon.Add(firstDiagnosis))
 	if seen.State != v1alpha1.MemberProgressing || !strings.Contains(seen.Outcome.Hint, "reconcile-lab join member-1") {
 		t.Errorf("%s (%s)", seen.State, seen.Outcome.Hint)
 	}
 	l.set.Status = appsv1.StatefulSetStatus{ObservedGeneration: 1, Replicas: 2, ReadyReplicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}
-	if seen, _ = l.sees(t, mc, noon.Add(time.Minute)); seen.State != v1alpha1.MemberReady || seen.Outcome.Hint != "" {
+	if seen, _ = l.observe(t, mc, noon.Add(time.Minute)); seen.State != v1alpha1.MemberReady || seen.Outcome.Hint != "" {
 		t.Errorf("%s (%s)", seen.State, seen.Outcome.Hint)
 	}
 }

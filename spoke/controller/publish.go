@@ -3,108 +3,82 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// hubDeadline bounds a write to the hub, which the manager cannot do without.
+// hubDeadline bounds a write to the hub, without which no reconcile can end.
 const hubDeadline = 10 * time.Second
 
-// countsPause is the least time between two reports that differ in counts only: a
-// StatefulSet of a hundred pods that starts is not a hundred writes to the hub.
-const countsPause = time.Second
+// publish writes the status to the hub, or releases the finalizer once all children are
+// gone, and returns when the next reconcile is due.
+func (m *member) publish(ctx context.Context, s *snapshot, status v1alpha1.MemberCacheStatus, r *result) (ctrl.Result, error) {
+	err := m.write(ctx, s, status, r)
+	switch {
+	case errors.Is(err, errStaleCache) || apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+		// The hub's cache is stale; its next event is on the way.
+		s.state.keepUnreported(r.report.Changes)
+		return ctrl.Result{RequeueAfter: jittered(firstRetry)}, nil
+	case err != nil:
+		s.state.keepUnreported(r.report.Changes)
+		return ctrl.Result{}, fmt.Errorf("report %s to the hub: %w", client.ObjectKeyFromObject(s.cache), err)
+	}
+	lags := !r.unreachable && m.writeCache.Pending(s.cache.Namespace, r.report.Inventory)
+	r.requeueAfter(s.state.lag.update(lags, m.clock.Now()))
+	return ctrl.Result{RequeueAfter: r.requeue}, nil
+}
 
-// The first report about a generation waits for pods to be ready, see early: firstPause,
-// and eachPause more for every other cache that the member begins with, up to
-// longestPause. Where many begin, all their pods take longer.
-const (
-	firstPause   = 2 * time.Second
-	eachPause    = 100 * time.Millisecond
-	longestPause = 10 * time.Second
-)
-
-// errBehind: the hub's cache does not show our own last write yet.
-var errBehind = errors.New("the hub's cache is behind")
-
-// write saves the status if it changed, and lets a MemberCache go once its
-// children are gone. Both fail on an old MemberCache instead of overwriting. later
-// is when a report that was put off is due, or 0.
-func (m *member) write(ctx context.Context, s *snapshot, r *result) (later time.Duration, err error) {
-	if m.writes.Behind(s.cache) {
-		return 0, errBehind
+// write fails on a stale MemberCache instead of overwriting the newer one.
+func (m *member) write(ctx context.Context, s *snapshot, status v1alpha1.MemberCacheStatus, r *result) error {
+	if m.hubWrites.Behind(s.cache) {
+		return errStaleCache
 	}
 	ctx, cancel := context.WithTimeout(ctx, hubDeadline)
 	defer cancel()
-	hub := m.Hub.GetClient()
+	if s.cache.DeletionTimestamp != nil && r.failure == nil && len(r.remaining) == 0 {
+		return m.releaseFinalizer(ctx, s.cache)
+	}
+	if equality.Semantic.DeepEqual(status, s.cache.Status) {
+		return nil
+	}
+	if wait := m.throttle(s, &status); wait > 0 {
+		s.state.deferredInventory = status.Inventory
+		r.requeueAfter(wait)
+		logDeferred(ctx, wait)
+		return nil
+	}
 	updated := s.cache.DeepCopy()
-
-	if s.cache.DeletionTimestamp != nil && r.failure == nil && len(r.left) == 0 {
-		if !controllerutil.RemoveFinalizer(updated, v1alpha1.Finalizer) {
-			return 0, nil
-		}
-		err := hub.Patch(ctx, updated, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{}))
-		if err == nil && len(updated.Finalizers) > 0 {
-			m.writes.Wrote(updated)
-		}
-		return 0, err
+	updated.Status = status
+	if err := m.hub.GetClient().Status().Patch(ctx, updated, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{})); err != nil {
+		return err
 	}
-	updated.Status = summarize(s, r)
-	if equality.Semantic.DeepEqual(updated.Status, s.cache.Status) {
-		return 0, nil
-	}
-	key := client.ObjectKeyFromObject(s.cache)
-	later = max(hasty(&s.cache.Status, &updated.Status, s.now),
-		early(s, &updated.Status, m.memo.since(key), m.memo.begun(s.now.Add(-longestPause))))
-	if later > 0 {
-		m.memo.putOff(key, updated.Status.Inventory)
-		return later, nil
-	}
-	if err := hub.Status().Patch(ctx, updated, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{})); err != nil {
-		return 0, err
-	}
-	m.writes.Wrote(updated)
-	m.memo.putOff(key, nil)
+	m.hubWrites.Wrote(updated)
+	s.state.deferredInventory = nil
 	countReported(m.name, s.cache.Status.OpenDrifts, updated.Status.OpenDrifts)
-	m.Events.Record(s.now, reference(updated), transitions(&s.cache.Status, &updated.Status)...)
-	return 0, nil
+	m.events.Record(s.now, reference(updated), transitions(&s.cache.Status, &updated.Status)...)
+	logTransition(ctx, &s.cache.Status, &updated.Status)
+	return nil
 }
 
-// early says how long the first report about a generation should wait that only
-// says that pods are on their way: where they get ready in that time, one write says it
-// all. since is when the generation was seen first; begun is the number of this member's
-// caches, this one among them, that got a new generation lately.
-func early(s *snapshot, next *v1alpha1.MemberCacheStatus, since time.Time, begun int) time.Duration {
-	old := &s.cache.Status
-	waited := s.now.Sub(since)
-	if since.IsZero() || waited < 0 || next.State != v1alpha1.MemberProgressing || next.Class != "" ||
-		tells(s.cache) ||
-		!equality.Semantic.DeepEqual(old.LastDrift, next.LastDrift) || !equality.Semantic.DeepEqual(old.OpenDrifts, next.OpenDrifts) {
-		return 0
+func (m *member) releaseFinalizer(ctx context.Context, mc *v1alpha1.MemberCache) error {
+	updated := mc.DeepCopy()
+	if !controllerutil.RemoveFinalizer(updated, v1alpha1.Finalizer) {
+		return nil
 	}
-	pause := min(firstPause+time.Duration(max(0, begun-1))*eachPause, longestPause)
-	return max(0, pause-waited)
-}
-
-// hasty says how long a report should wait that differs from the last one in
-// counts only and comes right after it.
-func hasty(old, next *v1alpha1.MemberCacheStatus, now time.Time) time.Duration {
-	if old.ObservedAt == nil {
-		return 0
+	err := m.hub.GetClient().Patch(ctx, updated, client.MergeFromWithOptions(mc, client.MergeFromWithOptimisticLock{}))
+	if err == nil {
+		logReleased(ctx)
+		if len(updated.Finalizers) > 0 {
+			m.hubWrites.Wrote(updated)
+		}
 	}
-	same := next.DeepCopy()
-	same.Replicas, same.ReadyReplicas, same.ObservedAt = old.Replicas, old.ReadyReplicas, old.ObservedAt
-	if !equality.Semantic.DeepEqual(old, same) {
-		return 0
-	}
-	wait := countsPause - now.Sub(old.ObservedAt.Time)
-	if wait > countsPause {
-		// The clock was set back since.
-		return 0
-	}
-	return max(0, wait)
+	return err
 }

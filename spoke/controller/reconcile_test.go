@@ -23,16 +23,16 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// lagging is a member whose cache shows nothing yet of what its API server holds.
-type lagging struct {
+// staleCluster is a member whose cache shows nothing yet of what its API server holds.
+type staleCluster struct {
 	cluster.Cluster
 	api client.Client
 }
 
-// GetClient reads from the cache, as a cluster's client does.
-func (l lagging) GetClient() client.Client    { return cached{Client: l.api, cache: l.GetCache()} }
-func (l lagging) GetAPIReader() client.Reader { return l.api }
-func (l lagging) GetCache() cache.Cache {
+// GetClient returns a client that reads from the cache, as a cluster's client does.
+func (l staleCluster) GetClient() client.Client    { return cached{Client: l.api, cache: l.GetCache()} }
+func (l staleCluster) GetAPIReader() client.Reader { return l.api }
+func (l staleCluster) GetCache() cache.Cache {
 	empty := fake.NewClientBuilder().WithScheme(memberScheme)
 	for _, kind := range MemberKinds() {
 		empty.WithIndex(kind, carriedField, carriedBy)
@@ -53,19 +53,19 @@ func (c cached) List(ctx context.Context, list client.ObjectList, o ...client.Li
 	return c.cache.List(ctx, list, o...)
 }
 
-// Patch answers a dry run with the object that stands there, as an API server does;
-// the fake client answers nothing.
+// Patch answers a dry run with the live object, as an API server does. The fake client
+// answers nothing.
 func (c cached) Patch(ctx context.Context, object client.Object, patch client.Patch, o ...client.PatchOption) error {
 	options := (&client.PatchOptions{}).ApplyOptions(o)
 	if len(options.DryRun) == 0 {
 		return c.Client.Patch(ctx, object, patch, o...)
 	}
-	there, ok := object.DeepCopyObject().(client.Object)
+	live, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
-		return errors.New("no object")
+		return errors.New("not an object")
 	}
-	err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), there)
-	object.SetResourceVersion(there.GetResourceVersion())
+	err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), live)
+	object.SetResourceVersion(live.GetResourceVersion())
 	return client.IgnoreNotFound(err)
 }
 
@@ -89,14 +89,14 @@ func memberCache() *v1alpha1.MemberCache {
 	}
 }
 
-// worked is what came of one MemberCache while the engagement lasts.
-func worked(engagedFor context.Context, t *testing.T, api client.Client, mc *v1alpha1.MemberCache) result {
+// work returns the result of one MemberCache while the engagement lasts.
+func work(engagedFor context.Context, t *testing.T, api client.Client, mc *v1alpha1.MemberCache) result {
 	t.Helper()
-	return workedWith(engagedFor, t, api, mc, mc)
+	return workWithHub(engagedFor, t, api, mc, mc)
 }
 
-// hubHolding is a hub whose API server holds one MemberCache, or none.
-func hubHolding(t *testing.T, mc *v1alpha1.MemberCache) cluster.Cluster {
+// hubWith returns a hub whose API server holds one MemberCache, or none.
+func hubWith(t *testing.T, mc *v1alpha1.MemberCache) cluster.Cluster {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -106,18 +106,18 @@ func hubHolding(t *testing.T, mc *v1alpha1.MemberCache) cluster.Cluster {
 	if mc != nil {
 		hub.WithObjects(mc.DeepCopy())
 	}
-	return lagging{api: hub.Build()}
+	return staleCluster{api: hub.Build()}
 }
 
-// workedWith is worked while the hub's API server holds another state of the
-// MemberCache than its cache.
-func workedWith(engagedFor context.Context, t *testing.T, api client.Client, mc, onHub *v1alpha1.MemberCache) result {
+// workWithHub is work while the hub's API server holds another state of the MemberCache
+// than its cache.
+func workWithHub(engagedFor context.Context, t *testing.T, api client.Client, mc, onHub *v1alpha1.MemberCache) result {
 	t.Helper()
-	c := New(Options{Hub: hubHolding(t, onHub), Typer: applyconfigurations.NewTypeConverter(memberScheme), Clock: clock.RealClock{}})
+	c := New(Options{Hub: hubWith(t, onHub), Typer: applyconfigurations.NewTypeConverter(memberScheme), Clock: clock.RealClock{}})
 	c.context = t.Context()
 	m := newMember(c, "member-1")
 	defer m.stop()
-	s := &snapshot{now: time.Now(), cache: mc, inventory: mc.Status.Inventory, engaged: &engagement{context: engagedFor, cluster: lagging{api: api}}}
+	s := &snapshot{now: time.Now(), cache: mc, state: m.states.get(client.ObjectKeyFromObject(mc)), inventory: mc.Status.Inventory, engaged: &engagement{context: engagedFor, cluster: staleCluster{api: api}}}
 	if err := m.readChildren(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func deleted(mc *v1alpha1.MemberCache) *v1alpha1.MemberCache {
 	return mc
 }
 
-// childOf is the StatefulSet of a MemberCache, marked as ours.
+// childOf returns the StatefulSet of a MemberCache, with the owner mark.
 func childOf(t *testing.T, mc *v1alpha1.MemberCache) *appsv1.StatefulSet {
 	t.Helper()
 	children, problems := render.Render(mc)
@@ -149,25 +149,25 @@ func childOf(t *testing.T, mc *v1alpha1.MemberCache) *appsv1.StatefulSet {
 	return nil
 }
 
-func TestAChildThatTheCacheDoesNotShowYetIsRemovedToo(t *testing.T) {
+func TestDelete_RemovesChildMissingInCache(t *testing.T) {
 	mc := memberCache()
 	child := childOf(t, mc)
 	api := fake.NewClientBuilder().WithScheme(memberScheme).WithObjects(child).WithReturnManagedFields().Build()
 
-	r := worked(t.Context(), t, api, deleted(mc))
+	r := work(t.Context(), t, api, deleted(mc))
 
 	err := api.Get(t.Context(), client.ObjectKeyFromObject(child), &appsv1.StatefulSet{})
-	if !apierrors.IsNotFound(err) && len(r.left) == 0 && r.failure == nil {
-		t.Fatal("the StatefulSet is still there, and its MemberCache would be let go")
+	if !apierrors.IsNotFound(err) && len(r.remaining) == 0 && r.failure == nil {
+		t.Fatal("the StatefulSet still exists, and the finalizer of its MemberCache would be released")
 	}
 	if !apierrors.IsNotFound(err) {
-		t.Errorf("the StatefulSet: %v; left %v, failure %v", err, r.left, r.failure)
+		t.Errorf("the StatefulSet: %v; remaining %v, failure %v", err, r.remaining, r.failure)
 	}
 }
 
-// A manager that takes over may see a MemberCache on its way out that is long gone,
-// while another one of the same owner is there, with children of the same mark.
-func TestNoChildIsRemovedForAMemberCacheThatOnlyTheCacheStillShows(t *testing.T) {
+// A new leader's cache may show a MemberCache that is being deleted and is long gone, while
+// another one of the same owner exists, with children of the same mark.
+func TestVerify_KeepsChildrenWhileCacheIsStale(t *testing.T) {
 	another := memberCache()
 	another.UID = "another"
 	older, newer := memberCache(), memberCache()
@@ -179,53 +179,53 @@ func TestNoChildIsRemovedForAMemberCacheThatOnlyTheCacheStillShows(t *testing.T)
 		onHub     *v1alpha1.MemberCache
 		childName string
 	}{
-		{"it is gone", deleted(memberCache()), nil, "sessions"},
-		{"another one is there", deleted(memberCache()), another, "sessions"},
-		{"a newer spec wants the child", older, newer, "sessions-client"},
+		{"the MemberCache is gone", deleted(memberCache()), nil, "sessions"},
+		{"another MemberCache exists", deleted(memberCache()), another, "sessions"},
+		{"a newer spec contains the child", older, newer, "sessions-client"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			child := childOf(t, memberCache())
 			child.Name = c.childName
 			api := fake.NewClientBuilder().WithScheme(memberScheme).WithObjects(child).Build()
-			r := workedWith(t.Context(), t, api, c.cached, c.onHub)
+			r := workWithHub(t.Context(), t, api, c.cached, c.onHub)
 			if err := api.Get(t.Context(), client.ObjectKeyFromObject(child), child); err != nil {
 				t.Errorf("the child: %v", err)
 			}
-			if !r.unknown || r.look == 0 {
-				t.Errorf("unknown %t, look again after %s", r.unknown, r.look)
+			if !r.unknown || r.requeue == 0 {
+				t.Errorf("unknown %t, requeue after %s", r.unknown, r.requeue)
 			}
 		})
 	}
 }
 
-func TestAnObjectOfSomebodyElseThatTheCacheDoesNotShowIsRefused(t *testing.T) {
+func TestConverge_RefusesObjectOfAnotherMissingInCache(t *testing.T) {
 	mc := memberCache()
-	theirs := childOf(t, mc)
-	theirs.Labels, theirs.Annotations = nil, nil
-	api := fake.NewClientBuilder().WithScheme(memberScheme).WithObjects(theirs).Build()
+	foreign := childOf(t, mc)
+	foreign.Labels, foreign.Annotations = nil, nil
+	api := fake.NewClientBuilder().WithScheme(memberScheme).WithObjects(foreign).Build()
 
-	r := worked(t.Context(), t, api, mc)
+	r := work(t.Context(), t, api, mc)
 
 	if r.failure == nil || r.failure.Reason != v1alpha1.ReasonObjectOfAnother {
-		t.Errorf("failure %v, want one with reason %s: the cache holds only what carries our label", r.failure, v1alpha1.ReasonObjectOfAnother)
+		t.Errorf("failure %v, want one with reason %s: the cache holds only objects with the label", r.failure, v1alpha1.ReasonObjectOfAnother)
 	}
 }
 
-func TestAMemberCacheIsKeptWhileItsChildrenCannotBeListed(t *testing.T) {
+func TestDelete_KeepsMemberCacheWhileChildrenCannotBeListed(t *testing.T) {
 	api := fake.NewClientBuilder().WithScheme(memberScheme).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 			return apierrors.NewForbidden(corev1.Resource("services"), "", errors.New("the right was taken away"))
 		},
 	}).Build()
 
-	r := worked(t.Context(), t, api, deleted(memberCache()))
+	r := work(t.Context(), t, api, deleted(memberCache()))
 
 	if r.failure == nil || r.failure.Reason != v1alpha1.ReasonForbidden {
-		t.Errorf("failure %v, want one with reason %s: nobody knows what is left", r.failure, v1alpha1.ReasonForbidden)
+		t.Errorf("failure %v, want one with reason %s: the remaining children are unknown", r.failure, v1alpha1.ReasonForbidden)
 	}
 }
 
-func TestAnEngagementThatEndsMeanwhileSaysNothingAboutTheMember(t *testing.T) {
+func TestWork_IgnoresFailureOfEndedEngagement(t *testing.T) {
 	engaged, end := context.WithCancel(t.Context())
 	api := fake.NewClientBuilder().WithScheme(memberScheme).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
@@ -235,14 +235,14 @@ func TestAnEngagementThatEndsMeanwhileSaysNothingAboutTheMember(t *testing.T) {
 		},
 	}).Build()
 
-	r := worked(engaged, t, api, memberCache())
+	r := work(engaged, t, api, memberCache())
 
 	if !r.unknown {
-		t.Errorf("failure %v would be shown, of a connection that was closed on purpose", r.failure)
+		t.Errorf("failure %v would be reported for a connection that the hub closed", r.failure)
 	}
 }
 
-func TestThatAnotherSecretIsMissingIsNews(t *testing.T) {
+func TestUnchanged_PassesAnotherMissingSecret(t *testing.T) {
 	waiting := func(version, message string) *corev1.Pod {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "memcached", State: corev1.ContainerState{
@@ -250,6 +250,6 @@ func TestThatAnotherSecretIsMissingIsNews(t *testing.T) {
 		return pod
 	}
 	if unchanged(waiting("1", `secret "x" not found`), waiting("2", `secret "y" not found`)) {
-		t.Error("the status would go on naming the Secret that is there by now")
+		t.Error("the status would still name the Secret that exists now")
 	}
 }

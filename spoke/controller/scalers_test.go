@@ -22,8 +22,8 @@ func scalerOf(apiVersion, kind, name string) *autoscalingv2.HorizontalPodAutosca
 		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: apiVersion, Kind: kind, Name: name}, MinReplicas: ptr.To[int32](2), MaxReplicas: 5}}
 }
 
-// An account of an earlier join lacks the right, and the member works all the same.
-func TestAMemberWhoseAutoscalersCannotBeSeenIsEngagedWithoutThem(t *testing.T) {
+// An account of an earlier join lacks the right. The member works without it.
+func TestWatchScalers_EngagesWithoutRightToAutoscalers(t *testing.T) {
 	resource := schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"}
 	for _, c := range []struct {
 		name  string
@@ -32,26 +32,26 @@ func TestAMemberWhoseAutoscalersCannotBeSeenIsEngagedWithoutThem(t *testing.T) {
 	}{
 		{"forbidden", apierrors.NewForbidden(resource, "", errors.New("no right")), false},
 		{"a kind that the API server does not know", apierrors.NewNotFound(resource, ""), false},
-		{"an error that passes", apierrors.NewInternalError(errors.New("etcd is electing")), true},
+		{"a transient error", apierrors.NewInternalError(errors.New("etcd is electing")), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			api := fake.NewClientBuilder().WithScheme(memberScheme).WithInterceptorFuncs(interceptor.Funcs{
 				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return c.err },
 			}).Build()
-			watched, err := watchScalers(t.Context(), lagging{api: api})
+			watched, err := watchScalers(t.Context(), staleCluster{api: api})
 			if watched || (err != nil) != c.fails {
 				t.Errorf("watched %t, error %v", watched, err)
 			}
 		})
 	}
-	// Nothing is read of what is not watched: the cache would never answer.
-	e := &engagement{cluster: lagging{}}
+	// Kinds that are not watched are not read: the cache would never answer.
+	e := &engagement{cluster: staleCluster{}}
 	if found, err := e.scalersOf(t.Context(), memberCache()); found != nil || err != nil {
 		t.Errorf("%v, %v", found, err)
 	}
 }
 
-func TestAnAutoscalerIsForAStatefulSetOrNothingOfOurs(t *testing.T) {
+func TestScales_ReturnsStatefulSetOnly(t *testing.T) {
 	for _, c := range []struct {
 		of   *autoscalingv2.HorizontalPodAutoscaler
 		want string
@@ -68,7 +68,7 @@ func TestAnAutoscalerIsForAStatefulSetOrNothingOfOurs(t *testing.T) {
 	}
 }
 
-func TestAnAutoscalerIsKeptWithoutItsMetrics(t *testing.T) {
+func TestStripScaler_KeepsTargetAndRange(t *testing.T) {
 	full := scalerOf("apps/v1", "StatefulSet", "sessions")
 	want := full.DeepCopy()
 	full.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType}}
@@ -84,9 +84,9 @@ func TestAnAutoscalerIsKeptWithoutItsMetrics(t *testing.T) {
 	}
 }
 
-func TestOnlyCachesOfTheHubAreWokenByAnAutoscaler(t *testing.T) {
+func TestKnows_OnlyMemberCachesOfTheHub(t *testing.T) {
 	m := &member{name: "a", caches: map[types.NamespacedName]struct{}{{Namespace: "shop", Name: "sessions.a"}: {}}}
 	if !m.knows(types.NamespacedName{Namespace: "shop", Name: "sessions.a"}) || m.knows(types.NamespacedName{Namespace: "shop", Name: "other.a"}) {
-		t.Error("a cache that is not there is known, or one that is there is not")
+		t.Error("an unknown MemberCache is known, or a known one is not")
 	}
 }

@@ -5,194 +5,254 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
-	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-var memberScheme = MemberScheme()
+// cacheState is all that the controller remembers of one MemberCache between two
+// reconciles. All of it may be lost at a restart; each field's comment names the cost.
+type cacheState struct {
+	// events is written by event handlers too, so the lock of states guards it.
+	events eventState
 
-type childObject = client.Object
-
-// arrivals notes when the first event of a MemberCache's children arrived that
-// was not worked off yet; repair times count from there.
-type arrivals struct {
-	mu    sync.Mutex
-	first map[types.NamespacedName]time.Time
+	// mu is held by the one worker that reconciles the MemberCache, for the time of the
+	// reconcile. It guards the fields below against the debug view only.
+	mu sync.Mutex
+	// uid of the MemberCache; a MemberCache of another UID starts with an empty record.
+	uid types.UID
+	// arrived is when the first event arrived that no reconcile has handled yet.
+	// Loss: one correction is measured from its reconcile instead of its event.
+	arrived time.Time
+	// intent is the rendered spec. Loss: one rendering.
+	intent renderedIntent
+	// backoff of the current failure. Loss: none, the status holds count and time.
+	backoff backoff
+	// conflicts with other controllers, by child. Loss: a conflict that continues is
+	// detected again after conflictThreshold corrections.
+	conflicts conflictBreaker
+	// shortage is the diagnosis of missing pods. Loss: one list of events.
+	shortage podShortage
+	// lag is since when the member's cache does not show what was applied. Loss: one
+	// reconcile after firstLag.
+	lag cacheLag
+	// unsettledSince is when the StatefulSet began to settle after a correction, or zero.
+	// Loss: a StatefulSet that settles is reported as a roll-out.
+	unsettledSince time.Time
+	// unreported are corrections that are not in the status yet. Loss: lastDrift and its
+	// count miss them.
+	unreported []apply.Change
+	// deferredInventory is the inventory of a report that was deferred; nil if none is.
+	// Loss: none, the first reconcile finds the children by their labels again.
+	deferredInventory []v1alpha1.InventoryEntry
 }
 
-func (a *arrivals) note(key types.NamespacedName, now time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.first == nil {
-		a.first = map[types.NamespacedName]time.Time{}
+// identify empties the record if it is about a MemberCache of another UID.
+func (state *cacheState) identify(uid types.UID) {
+	if state.uid == uid {
+		return
 	}
-	if _, noted := a.first[key]; !noted {
-		a.first[key] = now
-	}
+	state.uid, state.intent, state.backoff, state.conflicts = uid, renderedIntent{}, backoff{}, nil
+	state.shortage, state.lag, state.unsettledSince = podShortage{}, cacheLag{}, time.Time{}
+	state.unreported, state.deferredInventory = nil, nil
 }
 
-// take gives the noted time, or otherwise.
-func (a *arrivals) take(key types.NamespacedName, otherwise time.Time) time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	first, noted := a.first[key]
-	delete(a.first, key)
-	if !noted {
-		return otherwise
-	}
-	return first
+// eventState is the part of a cacheState that event handlers read and write.
+type eventState struct {
+	// firstEvent is when the first event of a child arrived since the last reconcile
+	// began. Loss: as of cacheState.arrived.
+	firstEvent time.Time
+	// queuedSince is when the MemberCache was queued, or zero. Loss: the metric of the
+	// oldest event is too low once.
+	queuedSince time.Time
+	// trigger of the next reconcile. Loss: a reconcile after an event counts as a retry.
+	trigger trigger
+	// unreportedSince is when a generation was first seen that the status does not report
+	// yet, or zero. Loss: the first report is deferred for less time.
+	unreportedSince time.Time
 }
 
-// unreported keeps repairs whose report the hub did not take, so that the next
-// report counts them: they are over and no reconcile would find them again.
-type unreported struct {
-	mu      sync.Mutex
-	changes map[types.NamespacedName][]apply.Change
-}
+// trigger is what caused a reconcile; the greatest counts.
+type trigger int
 
-func (u *unreported) put(key types.NamespacedName, changes []apply.Change) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for i := range changes {
-		if changes[i].Drifted() {
-			if u.changes == nil {
-				u.changes = map[types.NamespacedName][]apply.Change{}
-			}
-			u.changes[key] = append(u.changes[key], changes[i])
-		}
-	}
-}
+const (
+	// timer is a requeue or a retry.
+	timer trigger = iota
+	// event is a change of the MemberCache or a child: the reconcile is no retry.
+	event
+	// reconnection is a change of the member's connection: the backoff starts again.
+	reconnection
+)
 
-// take gives them, and forgets them. told is the last repair that the status shows:
-// where only the hub's answer was lost it is one of these, and those before it are
-// told as well.
-func (u *unreported) take(key types.NamespacedName, told *v1alpha1.Drift) []apply.Change {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	changes := u.changes[key]
-	delete(u.changes, key)
-	for i := len(changes) - 1; i >= 0 && told != nil; i-- {
-		if changes[i].Key.String() == told.Object && changes[i].DoneAt.Truncate(time.Microsecond).Equal(told.At.Truncate(time.Microsecond)) {
-			return changes[i+1:]
-		}
-	}
-	return changes
-}
-
-// memo keeps what Render and Desire gave for a MemberCache's generation: they are
-// pure, and most reconciles are about the same one.
-type memo struct {
-	mu      sync.Mutex
-	entries map[types.NamespacedName]remembered
-}
-
-type remembered struct {
-	uid        types.UID
+// renderedIntent is what Render and Desire return for one generation. Both are pure, and
+// most reconciles are about the same generation.
+type renderedIntent struct {
 	generation int64
 	desired    []apply.Desired
 	problems   []render.Problem
-	// since is when the generation was seen first, if the status did not tell of it then;
-	// ripples when it began to ripple.
-	since, ripples time.Time
-	// untold is the inventory of a report that was put off; nil if none is.
-	untold []v1alpha1.InventoryEntry
 }
 
-func (m *memo) desire(typer drift.Typer, mc *v1alpha1.MemberCache, now time.Time) ([]apply.Desired, []render.Problem, error) {
-	key := client.ObjectKeyFromObject(mc)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if e, ok := m.entries[key]; ok && e.uid == mc.UID && e.generation == mc.Generation {
-		return e.desired, e.problems, nil
-	}
-	children, problems := render.Render(mc)
-	desired, err := apply.NewDesired(typer, children)
-	if err != nil {
-		return nil, nil, err
-	}
-	if m.entries == nil {
-		m.entries = map[types.NamespacedName]remembered{}
-	}
-	next := remembered{uid: mc.UID, generation: mc.Generation, desired: desired, problems: problems}
-	if !tells(mc) {
-		next.since = now
-	}
-	if e := m.entries[key]; e.uid == mc.UID {
-		next.untold = e.untold
-	}
-	m.entries[key] = next
-	return desired, problems, nil
+// states holds the record of each MemberCache of one member. The zero value is empty.
+type states struct {
+	mu    sync.Mutex
+	byKey map[types.NamespacedName]*cacheState
 }
 
-// tells says that a status is about the present generation.
-func tells(mc *v1alpha1.MemberCache) bool {
-	return mc.Status.State != "" && mc.Status.ObservedGeneration == mc.Generation
+// get returns the record of a MemberCache and creates it if there is none.
+func (s *states) get(key types.NamespacedName) *cacheState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.locked(key)
 }
 
-// inventory is what was found last: the status's, unless a newer report was put off.
-func (m *memo) inventory(mc *v1alpha1.MemberCache) []v1alpha1.InventoryEntry {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if e := m.entries[client.ObjectKeyFromObject(mc)]; e.uid == mc.UID && e.untold != nil {
-		return e.untold
+func (s *states) locked(key types.NamespacedName) *cacheState {
+	state := s.byKey[key]
+	if state == nil {
+		if s.byKey == nil {
+			s.byKey = map[types.NamespacedName]*cacheState{}
+		}
+		state = &cacheState{}
+		s.byKey[key] = state
 	}
-	return mc.Status.Inventory
+	return state
 }
 
-// putOff keeps the inventory of a report until it is made; nil: it was.
-func (m *memo) putOff(key types.NamespacedName, inventory []v1alpha1.InventoryEntry) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if e, ok := m.entries[key]; ok {
-		e.untold = inventory
-		m.entries[key] = e
+// forget drops the record of a MemberCache that was deleted.
+func (s *states) forget(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byKey, key)
+}
+
+// record notes that a MemberCache is queued because of an event.
+func (s *states) record(key types.NamespacedName, t trigger, child bool, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := &s.locked(key).events
+	e.trigger = max(e.trigger, t)
+	if e.queuedSince.IsZero() {
+		e.queuedSince = now
+	}
+	if child && e.firstEvent.IsZero() {
+		e.firstEvent = now
 	}
 }
 
-// since is when the present generation was seen first, or zero if that is told.
-func (m *memo) since(key types.NamespacedName) time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.entries[key].since
+// oldest returns how long the oldest event has waited for a worker.
+func (s *states) oldest(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var age time.Duration
+	for _, state := range s.byKey {
+		if since := state.events.queuedSince; !since.IsZero() {
+			age = max(age, now.Sub(since))
+		}
+	}
+	return age
 }
 
-// begun counts the generations that were seen first after a time, and of which no
-// status told then.
-func (m *memo) begun(after time.Time) (n int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, e := range m.entries {
-		if e.since.After(after) {
+// begin moves what the event handlers recorded into the worker's part of the record.
+func (s *states) begin(state *cacheState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := &state.events
+	if state.arrived.IsZero() {
+		state.arrived = e.firstEvent
+	}
+	switch e.trigger {
+	case reconnection:
+		state.backoff = backoff{}
+	case event:
+		state.backoff.triggered = true
+	}
+	e.firstEvent, e.queuedSince, e.trigger = time.Time{}, time.Time{}, timer
+}
+
+// setUnreportedSince notes when a generation was first seen; zero once it is reported.
+func (s *states) setUnreportedSince(state *cacheState, t time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state.events.unreportedSince = t
+}
+
+// unreportedSince returns when the present generation was first seen, or zero if the
+// status reported it then.
+func (s *states) unreportedSince(state *cacheState) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return state.events.unreportedSince
+}
+
+// startedAfter returns the number of MemberCaches with a generation that was first seen
+// after a time and that no status reported then.
+func (s *states) startedAfter(t time.Time) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, state := range s.byKey {
+		if state.events.unreportedSince.After(t) {
 			n++
 		}
 	}
 	return n
 }
 
-// rippling notes whether a cache ripples and gives since when, or zero.
-func (m *memo) rippling(key types.NamespacedName, is bool, now time.Time) time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, ok := m.entries[key]
-	if !ok {
-		return time.Time{}
+// render returns the desired children of a MemberCache, from the record if its generation
+// has not changed.
+func (m *member) render(state *cacheState, mc *v1alpha1.MemberCache, now time.Time) (*renderedIntent, error) {
+	if state.intent.generation == mc.Generation && state.intent.rendered() {
+		return &state.intent, nil
 	}
-	switch {
-	case !is:
-		e.ripples = time.Time{}
-	case e.ripples.IsZero():
-		e.ripples = now
+	children, problems := render.Render(mc)
+	desired, err := apply.NewDesired(m.typer, children)
+	if err != nil {
+		return nil, err
 	}
-	m.entries[key] = e
-	return e.ripples
+	state.intent = renderedIntent{generation: mc.Generation, desired: desired, problems: problems}
+	state.unsettledSince = time.Time{}
+	var since time.Time
+	if !reports(mc) {
+		since = now
+	}
+	m.states.setUnreportedSince(state, since)
+	return &state.intent, nil
 }
 
-func (m *memo) forget(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.entries, key)
+func (i *renderedIntent) rendered() bool { return len(i.desired) > 0 || len(i.problems) > 0 }
+
+// reports reports whether the status is about the present generation.
+func reports(mc *v1alpha1.MemberCache) bool {
+	return mc.Status.State != "" && mc.Status.ObservedGeneration == mc.Generation
+}
+
+// inventory returns the last inventory: the status's, unless a newer report was deferred.
+func (state *cacheState) inventory(mc *v1alpha1.MemberCache) []v1alpha1.InventoryEntry {
+	if state.deferredInventory != nil {
+		return state.deferredInventory
+	}
+	return mc.Status.Inventory
+}
+
+// keepUnreported keeps corrections whose report the hub did not accept. They are done,
+// and no later reconcile would find them.
+func (state *cacheState) keepUnreported(changes []apply.Change) {
+	for i := range changes {
+		if changes[i].Drifted() {
+			state.unreported = append(state.unreported, changes[i])
+		}
+	}
+}
+
+// takeUnreported returns these corrections and drops them. reported is the last
+// correction in the status: if only the hub's answer was lost, it is one of these, and
+// those before it are reported as well.
+func (state *cacheState) takeUnreported(reported *v1alpha1.Drift) []apply.Change {
+	changes := state.unreported
+	state.unreported = nil
+	for i := len(changes) - 1; i >= 0 && reported != nil; i-- {
+		if changes[i].Key.String() == reported.Object && changes[i].DoneAt.Truncate(time.Microsecond).Equal(reported.At.Truncate(time.Microsecond)) {
+			return changes[i+1:]
+		}
+	}
+	return changes
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
@@ -14,8 +13,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
 )
 
-func TestTheRipplesOfARepairAreNoRollOut(t *testing.T) {
-	key := types.NamespacedName{Name: "a"}
+func TestSettle_DoesNotReportRollOutAfterCorrection(t *testing.T) {
 	rolling := &observe.Observation{State: v1alpha1.MemberProgressing, Replicas: 3, ReadyReplicas: 2, Outcome: v1alpha1.Outcome{Reason: v1alpha1.ReasonRollingOut, Message: "scaling down"}}
 	short := &observe.Observation{State: v1alpha1.MemberProgressing, Replicas: 2, ReadyReplicas: 1, Outcome: v1alpha1.Outcome{Reason: v1alpha1.ReasonRollingOut}}
 	settled := wasReady()
@@ -33,17 +31,19 @@ func TestTheRipplesOfARepairAreNoRollOut(t *testing.T) {
 		cache *v1alpha1.MemberCache
 		looks []look
 	}{
-		{"it is over soon", settled, []look{{0, rolling, v1alpha1.MemberReady, ripplePause}, {300 * time.Millisecond, rolling, v1alpha1.MemberReady, ripplePause - 300*time.Millisecond},
-			{400 * time.Millisecond, readyIs, v1alpha1.MemberReady, 0}, {5 * time.Second, rolling, v1alpha1.MemberReady, ripplePause}}},
-		{"it goes on", settled, []look{{0, rolling, v1alpha1.MemberReady, ripplePause}, {ripplePause, rolling, v1alpha1.MemberProgressing, 0}, {2 * ripplePause, rolling, v1alpha1.MemberProgressing, 0}}},
-		{"a wanted pod is not ready", settled, []look{{0, short, v1alpha1.MemberProgressing, 0}}},
+		{"it settles soon", settled, []look{{0, rolling, v1alpha1.MemberReady, settleTime}, {300 * time.Millisecond, rolling, v1alpha1.MemberReady, settleTime - 300*time.Millisecond},
+			{400 * time.Millisecond, readyIs, v1alpha1.MemberReady, 0}, {5 * time.Second, rolling, v1alpha1.MemberReady, settleTime}}},
+		{"it continues", settled, []look{{0, rolling, v1alpha1.MemberReady, settleTime}, {settleTime, rolling, v1alpha1.MemberProgressing, 0}, {2 * settleTime, rolling, v1alpha1.MemberProgressing, 0}}},
+		{"a desired pod is not ready", settled, []look{{0, short, v1alpha1.MemberProgressing, 0}}},
 		{"the spec changed", wasReady(), []look{{0, rolling, v1alpha1.MemberProgressing, 0}}},
 		{"it was not ready", starting, []look{{0, rolling, v1alpha1.MemberProgressing, 0}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := &member{memo: memo{entries: map[types.NamespacedName]remembered{key: {}}}}
+			state := &cacheState{}
 			for i, l := range c.looks {
-				o, later := m.calm(&snapshot{now: noon.Add(l.after), cache: c.cache}, key, l.o, nil)
+				r := result{observation: l.o}
+				r.settle(&snapshot{now: noon.Add(l.after), cache: c.cache, state: state})
+				o, later := r.observation, r.requeue
 				if o.State != l.state || later != l.later {
 					t.Errorf("look %d: %s for %s, want %s for %s", i, o.State, later, l.state, l.later)
 				}
@@ -55,8 +55,7 @@ func TestTheRipplesOfARepairAreNoRollOut(t *testing.T) {
 	}
 }
 
-func TestARepairOfWhatHadDriftedForLongIsNoRipple(t *testing.T) {
-	key := types.NamespacedName{Name: "a"}
+func TestSettle_ReportsRollOutAfterCorrectionOfOldDrift(t *testing.T) {
 	rolling := &observe.Observation{State: v1alpha1.MemberProgressing, Replicas: 3, ReadyReplicas: 2, Outcome: v1alpha1.Outcome{Reason: v1alpha1.ReasonRollingOut}}
 	settled := wasReady()
 	settled.Generation = settled.Status.ObservedGeneration
@@ -66,9 +65,9 @@ func TestARepairOfWhatHadDriftedForLongIsNoRipple(t *testing.T) {
 		entries[0].Time = &metav1.Time{Time: noon.Add(-age)}
 		repaired.Found.SetManagedFields(entries)
 		change := apply.Change{Key: repaired.Key, Action: apply.Correct, Drift: drift.Finding{Missing: repaired.Fields}, Intent: repaired.Intent, Found: repaired.Found}
-		m := &member{memo: memo{entries: map[types.NamespacedName]remembered{key: {}}}}
-		if o, _ := m.calm(&snapshot{now: noon, cache: settled}, key, rolling, []apply.Change{change}); o.State != want {
-			t.Errorf("after %s: %s, want %s", age, o.State, want)
+		r := result{observation: rolling, report: apply.Report{Changes: []apply.Change{change}}}
+		if r.settle(&snapshot{now: noon, cache: settled, state: &cacheState{}}); r.observation.State != want {
+			t.Errorf("after %s: %s, want %s", age, r.observation.State, want)
 		}
 	}
 }

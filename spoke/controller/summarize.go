@@ -14,96 +14,93 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// summarize gives the status after a reconcile. It is pure, and gives the old
-// status unchanged when nothing that it says has changed.
+// summarize returns the status after a reconcile. It is pure, and returns the old status
+// if nothing in it has changed.
 func summarize(s *snapshot, r *result) v1alpha1.MemberCacheStatus {
 	old := &s.cache.Status
 	status := old.DeepCopy()
 	status.Inventory = sorted(r.report.Inventory)
 	status.LastDrift = latestDrift(old.LastDrift, r.report.Changes)
 	status.OpenDrifts = openDrifts(old.OpenDrifts, s, r)
-	// While a failure may pass, state and counts both stay: what could not be looked at
-	// would count as no pods, of a cache that is called ready.
-	if !r.try.passing {
+	// While a failure may pass, state and counts both stay: a StatefulSet that could not be
+	// read would be reported as a ready cache without pods.
+	if !r.attempt.passing {
 		if r.observation != nil {
 			status.Replicas, status.ReadyReplicas = r.observation.Replicas, r.observation.ReadyReplicas
 		}
-		judge(status, s, r)
+		setOutcome(status, s, r)
 	}
-	driftedCondition(conditions{status: status, now: s.now}, status.OpenDrifts, r)
+	setDrifted(conditions{status: status, now: s.now}, status.OpenDrifts, r)
 	if equality.Semantic.DeepEqual(old, status) {
 		return *old
 	}
-	if r.seen() && !onlyTriedAgain(old, status) {
+	if r.observed() && !onlyRetried(old, status) {
 		observed := metav1.NewTime(s.now)
 		status.ObservedAt = &observed
 	}
 	return *status
 }
 
-// seen says that the member answered.
-func (r *result) seen() bool {
-	return !r.away && (r.failure == nil || r.failure.Class != v1alpha1.ClassUnreachable)
+// observed reports whether the member answered.
+func (r *result) observed() bool {
+	return !r.unreachable && (r.failure == nil || r.failure.Class != v1alpha1.ClassUnreachable)
 }
 
-// onlyTriedAgain says that nothing was seen to change but how often was tried.
-func onlyTriedAgain(old, next *v1alpha1.MemberCacheStatus) bool {
+// onlyRetried reports whether nothing changed but the number of attempts.
+func onlyRetried(old, next *v1alpha1.MemberCacheStatus) bool {
 	same := next.DeepCopy()
 	same.Attempt, same.RetryAt = old.Attempt, old.RetryAt
 	return equality.Semantic.DeepEqual(old, same)
 }
 
-// judge sets state, outcome and conditions.
-func judge(status *v1alpha1.MemberCacheStatus, s *snapshot, r *result) {
-	state, applied, why := verdict(s, r)
+// setOutcome sets state, outcome and conditions.
+func setOutcome(status *v1alpha1.MemberCacheStatus, s *snapshot, r *result) {
+	state, applied, outcome := outcomeOf(s, r)
 	if s.cache.DeletionTimestamp != nil {
 		state = v1alpha1.MemberDeleting
 	}
 	since := status.Since
-	if since == nil || status.State != state || status.Reason != why.Reason {
+	if since == nil || status.State != state || status.Reason != outcome.Reason {
 		since = &metav1.Time{Time: s.now}
-		if r.away && s.awayAt != nil {
-			since = s.awayAt
+		if r.unreachable && s.unreachableSince != nil {
+			since = s.unreachableSince
 		}
 	}
-	status.State, status.Outcome = state, why
+	status.State, status.Outcome = state, outcome
 	status.Since = since
 	if r.failure != nil {
-		status.Attempt, status.RetryAt = r.try.count, r.try.at
+		status.Attempt, status.RetryAt = r.attempt.count, r.attempt.at
 	}
-	if r.seen() {
+	if r.observed() {
 		status.ObservedGeneration = s.cache.Generation
 	}
-	differing, difference := differs(status, r)
-	if applied == metav1.ConditionTrue || differing != "" || r.fought() {
+	differs, difference := appliedDrift(status, r)
+	if applied == metav1.ConditionTrue || differs != "" || r.inConflict() {
 		status.Revision = s.cache.Spec.Revision
 	}
-	text := why.Message
-	if why.Hint != "" {
-		text += ": " + why.Hint
-	}
+	text := messageWithHint(&outcome)
 	set := conditions{status: status, now: s.now}
-	if differing != "" {
-		set.put(v1alpha1.ConditionApplied, metav1.ConditionFalse, differing, difference)
+	if differs != "" {
+		set.put(v1alpha1.ConditionApplied, metav1.ConditionFalse, differs, difference)
 	} else {
-		set.put(v1alpha1.ConditionApplied, applied, appliedReason(applied, why), text)
+		set.put(v1alpha1.ConditionApplied, applied, appliedReason(applied, outcome), text)
 	}
-	set.put(v1alpha1.ConditionReady, readiness(state), why.Reason, text)
-	set.only(v1alpha1.ConditionReconciling, state == v1alpha1.MemberProgressing || state == v1alpha1.MemberDeleting, why.Reason, text)
-	set.only(v1alpha1.ConditionStalled, state == v1alpha1.MemberBlocked, why.Reason, text)
+	set.put(v1alpha1.ConditionReady, readiness(state), outcome.Reason, text)
+	set.only(v1alpha1.ConditionReconciling, state == v1alpha1.MemberProgressing || state == v1alpha1.MemberDeleting, outcome.Reason, text)
+	set.only(v1alpha1.ConditionStalled, state == v1alpha1.MemberBlocked, outcome.Reason, text)
 }
 
-// verdict puts failure and observation into one word.
-func verdict(s *snapshot, r *result) (v1alpha1.MemberState, metav1.ConditionStatus, v1alpha1.Outcome) {
+// outcomeOf merges failure and observation.
+func outcomeOf(s *snapshot, r *result) (v1alpha1.MemberState, metav1.ConditionStatus, v1alpha1.Outcome) {
 	switch {
 	case r.failure != nil && r.failure.Class == v1alpha1.ClassUnreachable:
 		return v1alpha1.MemberUnreachable, metav1.ConditionUnknown, r.failure.Outcome()
-	case r.failure != nil && (r.failure.Class == v1alpha1.ClassInvalid || r.failure.Class == v1alpha1.ClassBlocked || r.fought()):
+	case r.failure != nil && (r.failure.Class == v1alpha1.ClassInvalid || r.failure.Class == v1alpha1.ClassBlocked || r.inConflict()):
 		return v1alpha1.MemberBlocked, metav1.ConditionFalse, r.failure.Outcome()
 	case r.failure != nil:
 		return v1alpha1.MemberProgressing, metav1.ConditionFalse, r.failure.Outcome()
 	case s.cache.DeletionTimestamp != nil:
-		return v1alpha1.MemberDeleting, metav1.ConditionFalse, removing(r.left)
+		return v1alpha1.MemberDeleting, metav1.ConditionFalse, removing(r.remaining)
 	case r.observation == nil:
 		return v1alpha1.MemberProgressing, metav1.ConditionUnknown, v1alpha1.Outcome{Reason: v1alpha1.ReasonPending}
 	default:
@@ -111,10 +108,10 @@ func verdict(s *snapshot, r *result) (v1alpha1.MemberState, metav1.ConditionStat
 	}
 }
 
-// removing says what is waited for, and what comes after it.
-func removing(left []apply.Target) v1alpha1.Outcome {
+// removing names the children that are being removed, in their order.
+func removing(remaining []apply.Target) v1alpha1.Outcome {
 	var pods, rest []string
-	for _, target := range left {
+	for _, target := range remaining {
 		if target.Key.Kind == render.StatefulSetKind {
 			pods = append(pods, target.Key.String())
 		} else {
@@ -142,14 +139,14 @@ func readiness(state v1alpha1.MemberState) metav1.ConditionStatus {
 	}
 }
 
-func appliedReason(applied metav1.ConditionStatus, why v1alpha1.Outcome) string {
+func appliedReason(applied metav1.ConditionStatus, outcome v1alpha1.Outcome) string {
 	if applied == metav1.ConditionTrue {
 		return v1alpha1.ReasonApplied
 	}
-	return why.Reason
+	return outcome.Reason
 }
 
-// conditions writes into a status with the reconcile's own time.
+// conditions sets conditions of a status at the time of the reconcile.
 type conditions struct {
 	status *v1alpha1.MemberCacheStatus
 	now    time.Time
@@ -157,7 +154,7 @@ type conditions struct {
 
 func (c conditions) put(kind string, is metav1.ConditionStatus, reason, message string) {
 	if kind == v1alpha1.ConditionApplied && is == metav1.ConditionTrue {
-		message = "the children are as the spec asks"
+		message = "all children match the spec"
 	}
 	condition := metav1.Condition{Type: kind, Status: is, Reason: reason, Message: message,
 		ObservedGeneration: c.status.ObservedGeneration}

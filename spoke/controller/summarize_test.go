@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/internal/failure"
@@ -41,7 +40,7 @@ func failureOf(class v1alpha1.ErrorClass, reason string) *failure.Failure {
 	return &failure.Failure{Class: class, Reason: reason, Message: "message", Hint: "hint"}
 }
 
-func TestAStatusSaysWhatTheReconcileFound(t *testing.T) {
+func TestSummarize_ReportsResult(t *testing.T) {
 	for _, c := range []struct {
 		name, why        string
 		result           result
@@ -54,20 +53,20 @@ func TestAStatusSaysWhatTheReconcileFound(t *testing.T) {
 	}{
 		{name: "applied and ready", result: result{observation: readyIs}, state: v1alpha1.MemberReady, reason: v1alpha1.ReasonPodsReady,
 			revision: "new", observed: 3, ready: "True PodsReady", applied: "True Applied"},
-		{name: "blocked", why: "the pods of the old revision may well be ready; what was asked for is not there",
+		{name: "blocked", why: "the pods of the old revision may be ready, but the desired children do not exist",
 			result: result{observation: readyIs, failure: failureOf(v1alpha1.ClassBlocked, v1alpha1.ReasonForbidden)},
 			state:  v1alpha1.MemberBlocked, reason: v1alpha1.ReasonForbidden, revision: "old", observed: 3, ready: "False Forbidden", applied: "False Forbidden"},
 		{name: "invalid", result: result{failure: failureOf(v1alpha1.ClassInvalid, v1alpha1.ReasonInvalidSpec)},
 			state: v1alpha1.MemberBlocked, reason: v1alpha1.ReasonInvalidSpec, revision: "old", observed: 3, ready: "False InvalidSpec", applied: "False InvalidSpec"},
-		{name: "away", why: "nothing was observed, so no generation was", result: result{away: true, failure: failureOf(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)},
+		{name: "unreachable", why: "nothing was observed, so no generation was", result: result{unreachable: true, failure: failureOf(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)},
 			state: v1alpha1.MemberUnreachable, reason: v1alpha1.ReasonMemberUnreachable, revision: "old", observed: 2, ready: "Unknown MemberUnreachable", applied: "Unknown MemberUnreachable"},
-		{name: "a transient failure", why: "it usually passes before anybody has read it", result: result{failure: failureOf(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError)},
+		{name: "a transient failure", why: "it usually passes before anyone has read it", result: result{failure: failureOf(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError)},
 			attempts: 1, state: v1alpha1.MemberReady, reason: v1alpha1.ReasonPodsReady, revision: "old", observed: 2},
 		{name: "a transient failure that lasts", result: result{failure: failureOf(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError)},
-			attempts: patience, state: v1alpha1.MemberProgressing, reason: v1alpha1.ReasonMemberError, revision: "old", observed: 3, ready: "False MemberError", applied: "False MemberError"},
-		{name: "children that go", deleting: true, result: result{left: []apply.Target{{Key: apply.Key{Kind: render.ServiceKind, Name: "sessions"}}}},
+			attempts: passingAttempts, state: v1alpha1.MemberProgressing, reason: v1alpha1.ReasonMemberError, revision: "old", observed: 3, ready: "False MemberError", applied: "False MemberError"},
+		{name: "children that are removed", deleting: true, result: result{remaining: []apply.Target{{Key: apply.Key{Kind: render.ServiceKind, Name: "sessions"}}}},
 			state: v1alpha1.MemberDeleting, reason: v1alpha1.ReasonChildrenTerminating, revision: "old", observed: 3, ready: "False ChildrenTerminating", applied: "False ChildrenTerminating"},
-		{name: "children that can't be seen to go", deleting: true, result: result{away: true, failure: failureOf(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)},
+		{name: "children of an unreachable member", deleting: true, result: result{unreachable: true, failure: failureOf(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)},
 			state: v1alpha1.MemberDeleting, reason: v1alpha1.ReasonMemberUnreachable, revision: "old", observed: 2, ready: "False MemberUnreachable", applied: "Unknown MemberUnreachable"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -77,7 +76,7 @@ func TestAStatusSaysWhatTheReconcileFound(t *testing.T) {
 			}
 			before := mc.DeepCopy()
 			s := &snapshot{now: noon, cache: mc}
-			c.result.try = attempt{count: int32(c.attempts), passing: c.attempts > 0 && c.attempts < patience}
+			c.result.attempt = attempt{count: int32(c.attempts), passing: c.attempts > 0 && c.attempts < passingAttempts}
 			got := summarize(s, &c.result)
 			if got.State != c.state || got.Reason != c.reason || got.Revision != c.revision || got.ObservedGeneration != c.observed {
 				t.Errorf("%s: %s (%s), revision %s, generation %d; want %s (%s), %s, %d", c.why, got.State, got.Reason, got.Revision, got.ObservedGeneration, c.state, c.reason, c.revision, c.observed)
@@ -94,13 +93,13 @@ func TestAStatusSaysWhatTheReconcileFound(t *testing.T) {
 			if stalled := meta.IsStatusConditionTrue(got.Conditions, v1alpha1.ConditionStalled); stalled != (c.state == v1alpha1.MemberBlocked) {
 				t.Errorf("stalled: %t", stalled)
 			}
-			if c.result.away && !got.ObservedAt.Equal(&earlier) {
-				t.Errorf("observed at %s, when nobody looked", got.ObservedAt)
+			if c.result.unreachable && !got.ObservedAt.Equal(&earlier) {
+				t.Errorf("observed at %s, without an answer of the member", got.ObservedAt)
 			}
 			if diff := cmp.Diff(before, mc); diff != "" {
 				t.Errorf("the MemberCache was changed:\n%s", diff)
 			}
-			// The next reconcile finds the same and says the same.
+			// The next reconcile of the same state returns the same status.
 			mc.Status = got
 			if diff := cmp.Diff(got, summarize(&snapshot{now: noon.Add(time.Minute), cache: mc}, &c.result)); diff != "" {
 				t.Errorf("a minute later:\n%s", diff)
@@ -109,70 +108,69 @@ func TestAStatusSaysWhatTheReconcileFound(t *testing.T) {
 	}
 }
 
-// A StatefulSet that lost its label is absent in the cache, and with a look at the
-// API server that fails nothing is known of its pods.
-func TestAFailureThatMayPassLeavesTheCountsAsTheyAre(t *testing.T) {
+// A StatefulSet that lost its label is absent in the cache. If the live read fails too,
+// nothing is known of its pods.
+func TestSummarize_KeepsCountsWhileFailureMayPass(t *testing.T) {
 	mc := wasReady()
 	failed := &result{observation: &observe.Observation{State: v1alpha1.MemberProgressing},
-		failure: failureOf(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError), try: attempt{count: 1, passing: true}}
+		failure: failureOf(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError), attempt: attempt{count: 1, passing: true}}
 	status := summarize(&snapshot{now: noon, cache: mc}, failed)
 	if diff := cmp.Diff(mc.Status, status); diff != "" {
 		t.Errorf("the status changed (-before +after):\n%s", diff)
 	}
-	failed.try.passing = false
+	failed.attempt.passing = false
 	if status = summarize(&snapshot{now: noon, cache: mc}, failed); status.State == v1alpha1.MemberReady || status.ReadyReplicas != 0 {
 		t.Errorf("a failure that lasts leaves %s with %d ready", status.State, status.ReadyReplicas)
 	}
 }
 
-// A cache that is new is told of when its first try succeeded, or failed for long: a
-// word in between would be four writes to the hub. What was written is told at once.
-func TestAFirstTryThatMayPassIsNotTold(t *testing.T) {
+// A new MemberCache is reported when its first attempt succeeded, or failed for long: a
+// report in between would be four writes to the hub. Its inventory is reported at once.
+func TestSummarize_DoesNotReportFirstFailureThatMayPass(t *testing.T) {
 	mc := wasReady()
 	mc.Status = v1alpha1.MemberCacheStatus{}
-	there := []v1alpha1.InventoryEntry{{Kind: "Service", Name: "sessions", UID: "1"}}
-	failed := &result{failure: failureOf(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError), try: attempt{count: 1, passing: true}}
+	inventory := []v1alpha1.InventoryEntry{{Kind: "Service", Name: "sessions", UID: "1"}}
+	failed := &result{failure: failureOf(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError), attempt: attempt{count: 1, passing: true}}
 	if status := summarize(&snapshot{now: noon, cache: mc}, failed); status.State != "" || len(status.Conditions) != 0 || status.ObservedAt != nil {
-		t.Errorf("told: %+v", status)
+		t.Errorf("reported: %+v", status)
 	}
-	failed.report.Inventory = there
+	failed.report.Inventory = inventory
 	if status := summarize(&snapshot{now: noon, cache: mc}, failed); len(status.Inventory) != 1 || status.State != "" {
 		t.Errorf("state %q with %v in the inventory", status.State, status.Inventory)
 	}
-	failed.try.passing = false
+	failed.attempt.passing = false
 	if status := summarize(&snapshot{now: noon, cache: mc}, failed); status.State != v1alpha1.MemberProgressing || status.Reason != v1alpha1.ReasonMemberError {
-		t.Errorf("a failure that lasts is told as %s (%s)", status.State, status.Reason)
+		t.Errorf("a failure that lasts is reported as %s (%s)", status.State, status.Reason)
 	}
 }
 
-// A request that times out while the member still counts as connected has seen
-// nothing.
-func TestAMemberThatDoesNotAnswerIsNotSeen(t *testing.T) {
-	got := summarize(&snapshot{now: noon, cache: wasReady()}, &result{failure: failureOf(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable), try: attempt{count: patience}})
+// A request that times out while the member still counts as connected observed nothing.
+func TestSummarize_DoesNotObserveMemberWithoutAnswer(t *testing.T) {
+	got := summarize(&snapshot{now: noon, cache: wasReady()}, &result{failure: failureOf(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable), attempt: attempt{count: passingAttempts}})
 	if got.State != v1alpha1.MemberUnreachable || !got.ObservedAt.Equal(&earlier) || got.ObservedGeneration != 2 {
 		t.Errorf("%s, observed at %s, generation %d; want %s, %s, 2", got.State, got.ObservedAt, got.ObservedGeneration, v1alpha1.MemberUnreachable, earlier)
 	}
 }
 
-func TestTheHubsTroubleIsTriedAgainMoreSlowlyEachTimeAndALagIsNot(t *testing.T) {
-	if r := unconfirmed(errBehind); !r.unknown || r.trouble != nil || r.look <= 0 || r.look > 2*firstReport {
-		t.Errorf("a lag: %+v", r)
+func TestUnverified_RetriesErrorWithBackoffAndStaleCacheAtOnce(t *testing.T) {
+	if r := unverified(errStaleCache); !r.unknown || r.hubError != nil || r.requeue <= 0 || r.requeue > 2*firstRetry {
+		t.Errorf("a stale cache: %+v", r)
 	}
-	if r := unconfirmed(fmt.Errorf("look: %w", io.ErrUnexpectedEOF)); !r.unknown || r.trouble == nil || r.look != 0 {
-		t.Errorf("trouble: %+v, want an error, which the queue counts", r)
+	if r := unverified(fmt.Errorf("verify: %w", io.ErrUnexpectedEOF)); !r.unknown || r.hubError == nil || r.requeue != 0 {
+		t.Errorf("an error: %+v, want an error, which the queue counts", r)
 	}
 }
 
-func TestSinceIsWhenTheHubLostTheMember(t *testing.T) {
+func TestSummarize_SinceIsTimeOfDisconnection(t *testing.T) {
 	lost := metav1.NewTime(noon.Add(-time.Minute))
-	s := &snapshot{now: noon, cache: wasReady(), awayAt: &lost}
-	got := summarize(s, &result{away: true, failure: failureOf(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)})
+	s := &snapshot{now: noon, cache: wasReady(), unreachableSince: &lost}
+	got := summarize(s, &result{unreachable: true, failure: failureOf(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)})
 	if !got.Since.Equal(&lost) {
 		t.Errorf("since %s, want %s", got.Since, lost)
 	}
 }
 
-func TestEveryRepairIsCountedAndTheLastOneShown(t *testing.T) {
+func TestSummarize_CountsCorrectionsAndShowsLast(t *testing.T) {
 	service := apply.Key{Kind: render.ServiceKind, Name: "sessions"}
 	set := apply.Key{Kind: render.StatefulSetKind, Name: "sessions"}
 	r := result{observation: readyIs, report: apply.Report{Changes: []apply.Change{
@@ -194,79 +192,7 @@ func TestEveryRepairIsCountedAndTheLastOneShown(t *testing.T) {
 	}
 }
 
-func TestReportsThatDifferInCountsOnlyAreGathered(t *testing.T) {
-	status := func(ready int32, state v1alpha1.MemberState, at time.Duration) *v1alpha1.MemberCacheStatus {
-		when := metav1.NewTime(noon.Add(at))
-		return &v1alpha1.MemberCacheStatus{State: state, ReadyReplicas: ready, ObservedAt: &when}
-	}
-	for _, c := range []struct {
-		name      string
-		old, next *v1alpha1.MemberCacheStatus
-		want      time.Duration
-	}{
-		{"a first report", &v1alpha1.MemberCacheStatus{}, status(1, v1alpha1.MemberProgressing, 0), 0},
-		{"one more pod, right after", status(1, v1alpha1.MemberProgressing, -300*time.Millisecond), status(2, v1alpha1.MemberProgressing, 0), countsPause - 300*time.Millisecond},
-		{"one more pod, later", status(1, v1alpha1.MemberProgressing, -time.Minute), status(2, v1alpha1.MemberProgressing, 0), 0},
-		{"another state, right after", status(1, v1alpha1.MemberProgressing, -300*time.Millisecond), status(2, v1alpha1.MemberReady, 0), 0},
-		{"the clock was set back", status(1, v1alpha1.MemberProgressing, 10*time.Minute), status(2, v1alpha1.MemberProgressing, 0), 0},
-	} {
-		if got := hasty(c.old, c.next, noon); got != c.want {
-			t.Errorf("%s: wait %s, want %s", c.name, got, c.want)
-		}
-	}
-}
-
-func TestRepairsThatTheHubDidNotTakeAreReportedOnce(t *testing.T) {
-	var u unreported
-	key := types.NamespacedName{Namespace: "shop", Name: "sessions.a"}
-	u.put(key, []apply.Change{{Action: apply.Update}, {Action: apply.Correct}})
-	u.put(key, []apply.Change{{Action: apply.Create, Deleted: true}})
-	if got := u.take(key, nil); len(got) != 2 {
-		t.Errorf("%d changes, want the two repairs", len(got))
-	}
-	if got := u.take(key, nil); len(got) != 0 {
-		t.Errorf("%d changes are reported twice", len(got))
-	}
-}
-
-// The hub took the report and its answer was lost: the status says so.
-func TestRepairsThatTheHubTookAreNotReportedAgain(t *testing.T) {
-	service := apply.Key{Kind: render.ServiceKind, Name: "sessions"}
-	key := types.NamespacedName{Namespace: "shop", Name: "sessions.a"}
-	repair := func(after time.Duration) apply.Change {
-		return apply.Change{Key: service, Action: apply.Correct, DoneAt: noon.Add(after + 123*time.Nanosecond)}
-	}
-	told := &v1alpha1.Drift{DriftFinding: v1alpha1.DriftFinding{Object: service.String()}, At: metav1.NewMicroTime(noon.Add(2 * time.Second))}
-	for name, c := range map[string]struct {
-		told *v1alpha1.Drift
-		want int
-	}{
-		"two of three": {told, 1}, "none": {nil, 3},
-		"another object":         {&v1alpha1.Drift{DriftFinding: v1alpha1.DriftFinding{Object: "StatefulSet/sessions"}, At: told.At}, 3},
-		"a repair before theirs": {&v1alpha1.Drift{DriftFinding: told.DriftFinding, At: metav1.NewMicroTime(noon)}, 3},
-	} {
-		var u unreported
-		u.put(key, []apply.Change{repair(time.Second), repair(2 * time.Second), repair(3 * time.Second)})
-		if got := u.take(key, c.told); len(got) != c.want {
-			t.Errorf("the status tells of %s: %d left to report, want %d", name, len(got), c.want)
-		}
-	}
-}
-
-func TestARepairTakesFromTheFirstEventOn(t *testing.T) {
-	var a arrivals
-	key := types.NamespacedName{Name: "x"}
-	a.note(key, noon)
-	a.note(key, noon.Add(time.Second))
-	if got := a.take(key, noon.Add(time.Minute)); !got.Equal(noon) {
-		t.Errorf("from %s", got)
-	}
-	if got := a.take(key, noon.Add(time.Minute)); !got.Equal(noon.Add(time.Minute)) {
-		t.Errorf("an event that was worked off counts again: from %s", got)
-	}
-}
-
-func TestEventsThatTellNothingNewAreLeftOut(t *testing.T) {
+func TestUnchanged_FiltersEventsWithoutNews(t *testing.T) {
 	set := func(version string) *appsv1.StatefulSet {
 		return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
 	}
@@ -286,7 +212,7 @@ func TestEventsThatTellNothingNewAreLeftOut(t *testing.T) {
 	}{
 		{"a resync", set("1"), set("1"), true},
 		{"a changed child", set("1"), set("2"), false},
-		{"a pod that became ready: its StatefulSet tells", pod("1", "", false), pod("2", "", true), true},
+		{"a pod that became ready: the status of its StatefulSet shows it", pod("1", "", false), pod("2", "", true), true},
 		{"a pod in trouble", pod("1", "", false), pod("2", "CrashLoopBackOff", false), false},
 		{"a pod out of trouble", pod("1", "CrashLoopBackOff", false), pod("2", "", true), false},
 	} {
@@ -296,7 +222,7 @@ func TestEventsThatTellNothingNewAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestAPodIsKeptWithoutItsSpec(t *testing.T) {
+func TestStripPod_DropsSpec(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "shop", UID: "u", ResourceVersion: "1", Labels: map[string]string{"a": "b"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}}, Spec: corev1.PodSpec{NodeName: "n"},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "memcached"}}}}

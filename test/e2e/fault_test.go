@@ -204,7 +204,7 @@ var _ = Describe("a fault that is injected", Label("fault"), func() {
 		Eventually(ctx, func(g Gomega) {
 			of := entry(getCache(ctx, g, ns, name), broken)
 			g.Expect(of.Reason).To(Equal(v1alpha1.ReasonDriftFight), of.Message)
-			g.Expect(of.Message).To(MatchRegexp(`StatefulSet/cache: spec\.replicas was changed back \d+ times by another-controller`))
+			g.Expect(of.Message).To(MatchRegexp(`StatefulSet/cache: spec\.replicas changed \d+ times by another-controller`))
 		}).Should(Succeed())
 		for _, member := range whole {
 			Expect(entry(getCache(ctx, Default, ns, name), member).State).To(Equal(v1alpha1.MemberReady), member)

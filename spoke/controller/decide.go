@@ -1,0 +1,66 @@
+package controller
+
+import (
+	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
+	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
+	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/render"
+)
+
+// decision is what shall happen in the member for one MemberCache.
+type decision struct {
+	applier *apply.Applier
+	plan    apply.Plan
+	// failure that prevents all writes, or nil. The children are still observed.
+	failure *failure.Failure
+	// unverified is the error that kept the hub from verifying the MemberCache.
+	unverified error
+}
+
+// decide renders the desired children and plans how to reach them.
+func (m *member) decide(s *snapshot) decision {
+	intent, err := m.render(s.state, s.cache, s.now)
+	switch {
+	case err != nil:
+		return decision{failure: failure.Of(err, "render", s.cache.Name)}
+	case len(intent.problems) > 0:
+		return decision{failure: invalidSpec(intent.problems)}
+	}
+	applier := m.applier(s)
+	return decision{applier: applier, plan: apply.Decide(intent.desired, s.live, applier.Owner, m.writeCache)}
+}
+
+// applier returns the applier of one MemberCache.
+func (m *member) applier(s *snapshot) *apply.Applier {
+	policy, _ := drift.NewPolicy(&s.cache.Spec.Policies)
+	policy.Scalers = s.scalers
+	owner := s.owner()
+	owner.DriftPolicy, owner.Typer, owner.IntentChanged = policy, m.typer, s.cache.Status.Revision != s.cache.Spec.Revision
+	return &apply.Applier{
+		Defer: func(step *apply.Step) bool {
+			drifted := func() v1alpha1.DriftFinding { return describeStep(step) }
+			return s.state.conflicts.defers(step.Key(), drifted, m.clock.Now())
+		},
+		Client: s.engaged.cluster.GetClient(), Reader: s.engaged.cluster.GetAPIReader(), Writes: m.writeCache,
+		Namespace: s.cache.Namespace, CreateNamespace: s.cache.Spec.CreateNamespace,
+		Owner: owner, Now: m.clock.Now, Since: s.arrived,
+	}
+}
+
+// owner identifies the children of a MemberCache.
+func (s *snapshot) owner() apply.Owner {
+	return apply.Owner{Mark: render.OwnerMark(s.cache), Inventory: s.inventory, Policies: s.cache.Spec.Policies}
+}
+
+func invalidSpec(problems []render.Problem) *failure.Failure {
+	message := ""
+	for i, p := range problems {
+		if i > 0 {
+			message += "; "
+		}
+		message += "spec." + p.String()
+	}
+	return &failure.Failure{Class: v1alpha1.ClassInvalid, Reason: v1alpha1.ReasonInvalidSpec, Message: message,
+		Hint: "correct the field in the CacheCluster; nothing was changed in the member"}
+}
