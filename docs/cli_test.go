@@ -9,7 +9,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/cli"
 )
 
-// help returns what `reconcile-lab ARGS --help` prints.
+// help returns the output of `reconcile-lab ARGS --help`.
 func help(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -52,7 +52,7 @@ var (
 	flagName      = regexp.MustCompile(`^\s+(?:-\w, )?(--[a-z][a-z-]*)`)
 )
 
-func TestEveryCommandFlagAndExitCodeIsDocumented(t *testing.T) {
+func TestCLIPage_ListsEveryCommandFlagAndExitCode(t *testing.T) {
 	documented := sections(read(t, "cli.md"))
 	root := help(t)
 
@@ -66,12 +66,12 @@ func TestEveryCommandFlagAndExitCodeIsDocumented(t *testing.T) {
 			}
 			exist[m[1]] = true
 			if !strings.Contains(section, "`"+m[1]) {
-				t.Errorf("cli.md does not tell of %s, which help describes as %q", m[1], strings.TrimSpace(line))
+				t.Errorf("cli.md does not list %s, which help describes as %q", m[1], strings.TrimSpace(line))
 			}
 		}
 		for _, m := range flagRow.FindAllStringSubmatch(section, -1) {
 			if !exist[m[1]] {
-				t.Errorf("cli.md tells of %s, which does not exist there", m[1])
+				t.Errorf("cli.md lists %s, which the command does not have", m[1])
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func TestEveryCommandFlagAndExitCodeIsDocumented(t *testing.T) {
 		code, meaning, _ := strings.Cut(strings.TrimSpace(line), " ")
 		row := "| " + code + " | " + strings.TrimSpace(meaning) + " |"
 		if !strings.Contains(documented["Exit codes"], row) {
-			t.Errorf("cli.md lacks the row %q", row)
+			t.Errorf("cli.md has no row %q", row)
 		}
 	}
 }

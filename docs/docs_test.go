@@ -1,5 +1,4 @@
-// Package docs_test keeps the documents in step with the code: every word of the
-// API's vocabulary is explained, and every link leads somewhere.
+// Package docs_test compares the documents with the code: conditions, commands, metrics, terms and links.
 package docs_test
 
 import (
@@ -87,7 +86,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-func TestEveryWordOfTheVocabularyIsExplained(t *testing.T) {
+func TestConditionsPage_ExplainsEveryConstantOfTheAPI(t *testing.T) {
 	for _, c := range []struct {
 		heading  string
 		prefixes []string
@@ -114,7 +113,7 @@ func TestEveryWordOfTheVocabularyIsExplained(t *testing.T) {
 	}
 }
 
-func TestTheTablesOfWordsAreThoseOfTheGlossary(t *testing.T) {
+func TestConditionsPage_TablesAreUpToDate(t *testing.T) {
 	document := read(t, "conditions.md")
 	want, err := glossary.Rewrite(document)
 	if err != nil {
@@ -125,7 +124,7 @@ func TestTheTablesOfWordsAreThoseOfTheGlossary(t *testing.T) {
 	}
 }
 
-func TestEveryWordIsExplainedOnce(t *testing.T) {
+func TestConditionsPage_ExplainsEachTermOnce(t *testing.T) {
 	seen := map[[2]string]bool{}
 	for _, term := range v1alpha1.Glossary() {
 		key := [2]string{string(term.Kind), term.Word}
@@ -134,12 +133,12 @@ func TestEveryWordIsExplainedOnce(t *testing.T) {
 		}
 		seen[key] = true
 		if term.Meaning == "" || term.Kind == v1alpha1.TermReason && term.Remedy == "" {
-			t.Errorf("the %s %s lacks its meaning or remedy", term.Kind, term.Word)
+			t.Errorf("the %s %s has no meaning or no remedy", term.Kind, term.Word)
 		}
 	}
 }
 
-func TestEveryLinkLeadsSomewhere(t *testing.T) {
+func TestPages_LinksResolve(t *testing.T) {
 	documents, err := filepath.Glob("*.md")
 	if err != nil {
 		t.Fatal(err)

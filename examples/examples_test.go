@@ -1,4 +1,4 @@
-// Package examples_test proves that the examples are what they say they are.
+// Package examples_test tests the examples.
 package examples_test
 
 import (
@@ -52,7 +52,7 @@ func read(t *testing.T, path string) []v1alpha1.CacheCluster {
 	}
 }
 
-// children that a member without overrides gets of cc.
+// children returns the children of cc in a member without overrides.
 func children(t *testing.T, cc *v1alpha1.CacheCluster) (set appsv1.StatefulSet, services []corev1.Service, budget policyv1.PodDisruptionBudget) {
 	t.Helper()
 	rendered, problems := render.Render(&v1alpha1.MemberCache{
@@ -82,16 +82,20 @@ func children(t *testing.T, cc *v1alpha1.CacheCluster) (set appsv1.StatefulSet, 
 	return set, services, budget
 }
 
-func TestEveryExampleRenders(t *testing.T) {
+func TestExamples_Render(t *testing.T) {
 	files, err := filepath.Glob("*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}
 	for _, file := range files {
-		for _, cc := range read(t, file) {
+		caches := read(t, file)
+		if len(caches) == 0 {
+			t.Errorf("%s has no CacheCluster", file)
+		}
+		for _, cc := range caches {
 			t.Run(file+" "+cc.Name, func(t *testing.T) {
 				if cc.Namespace == "" {
-					t.Error("an example names its namespace, so that it lands in the same place for everybody")
+					t.Error("the example has no namespace; set metadata.namespace")
 				}
 				children(t, &cc)
 			})
@@ -99,8 +103,8 @@ func TestEveryExampleRenders(t *testing.T) {
 	}
 }
 
-// The figures are those of Mimir's Helm chart for its large sizing.
-func TestTheMimirCachesCarryTheFiguresOfTheChart(t *testing.T) {
+// The values are those of Mimir's Helm chart for its large sizing.
+func TestMimirCaches_MatchTheHelmChart(t *testing.T) {
 	want := map[string]struct {
 		replicas        int32
 		args            string
@@ -120,7 +124,7 @@ func TestTheMimirCachesCarryTheFiguresOfTheChart(t *testing.T) {
 		t.Run(cc.Name, func(t *testing.T) {
 			w, known := want[cc.Name]
 			if !known {
-				t.Fatal("it is none of Mimir's four caches")
+				t.Fatal("unexpected cache")
 			}
 			set, services, budget := children(t, &cc)
 			equal := func(what string, got, want any) {
@@ -176,9 +180,13 @@ func TestTheMimirCachesCarryTheFiguresOfTheChart(t *testing.T) {
 	}
 }
 
-// One override makes the same caches fit a laptop's kind clusters.
-func TestTheMimirCachesAreSmallOnKind(t *testing.T) {
-	for _, cc := range read(t, "mimir-caches.yaml") {
+// One override reduces the memory for kind clusters.
+func TestMimirCaches_AreSmallOnKind(t *testing.T) {
+	caches := read(t, "mimir-caches.yaml")
+	if len(caches) != 4 {
+		t.Fatalf("%d caches, want 4", len(caches))
+	}
+	for _, cc := range caches {
 		if len(cc.Spec.Overrides) != 1 {
 			t.Fatalf("%s has %d overrides, want one", cc.Name, len(cc.Spec.Overrides))
 		}
