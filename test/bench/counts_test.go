@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// served is what an API server says of itself, shortened.
-const served = `
+// apiServerMetrics is an excerpt of an API server's metrics.
+const apiServerMetrics = `
 # TYPE apiserver_request_total counter
 apiserver_request_total{code="201",component="apiserver",dry_run="",group="cache.reconcile-lab.io",resource="membercaches",scope="resource",subresource="",verb="POST",version="v1alpha1"} 3
 apiserver_request_total{code="200",component="apiserver",dry_run="",group="cache.reconcile-lab.io",resource="membercaches",scope="resource",subresource="status",verb="PATCH",version="v1alpha1"} 6
@@ -20,8 +20,8 @@ apiserver_request_total{code="200",component="apiserver",dry_run="",group="coord
 apiserver_request_total{code="200",component="apiserver",dry_run="",group="apps",resource="statefulsets",scope="cluster",subresource="",verb="LIST",version="v1"} 8
 `
 
-func TestWritesAreCountedByWhatTheyChange(t *testing.T) {
-	metrics, err := parse(strings.NewReader(served))
+func TestCountMutations_NamesRequestsByVerbAndResource(t *testing.T) {
+	metrics, err := parseMetrics(strings.NewReader(apiServerMetrics))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,11 +32,11 @@ func TestWritesAreCountedByWhatTheyChange(t *testing.T) {
 		want       counts
 		writes     float64
 	}{
-		{"hub", "nobody else writes there, leases apart", false, counts{
+		{"hub", "only the manager writes there, except for leases", false, counts{
 			"POST membercaches": 3, "PATCH membercaches/status": 6, "PATCH membercaches/status refused with 409": 1,
 			"dry-run APPLY statefulsets": 2, "APPLY statefulsets": 2, "PUT statefulsets/status": 9, "POST pods": 4,
 		}, 25},
-		{"member", "Kubernetes itself writes there too", true, counts{
+		{"member", "Kubernetes writes other resources and subresources", true, counts{
 			"dry-run APPLY statefulsets": 2, "APPLY statefulsets": 2,
 		}, 2},
 	} {
@@ -45,23 +45,23 @@ func TestWritesAreCountedByWhatTheyChange(t *testing.T) {
 			t.Errorf("%s: %s: %v, want %v", c.where, c.why, got, c.want)
 		}
 		if got.writes() != c.writes {
-			t.Errorf("%s: %v writes, want %v: a dry run is none", c.where, got.writes(), c.writes)
+			t.Errorf("%s: %v writes, want %v: a dry run is no write", c.where, got.writes(), c.writes)
 		}
 	}
 }
 
-func TestADifferenceOfCountsLeavesOutWhatDidNotHappen(t *testing.T) {
+func TestCounts_CalculateByName(t *testing.T) {
 	before, after := counts{"a": 1, "b": 2}, counts{"a": 1, "b": 5, "c": 1}
-	if got, want := after.minus(before), (counts{"b": 3, "c": 1}); !maps.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+	if got, want := after.subtract(before), (counts{"b": 3, "c": 1}); !maps.Equal(got, want) {
+		t.Errorf("subtract: %v, want %v", got, want)
 	}
-	if got, want := after.without("b", 5), (counts{"a": 1, "c": 1}); !maps.Equal(got, want) {
-		t.Errorf("without the bench's own: %v, want %v", got, want)
+	if got, want := after.exclude("b", 5), (counts{"a": 1, "c": 1}); !maps.Equal(got, want) {
+		t.Errorf("exclude: %v, want %v", got, want)
 	}
-	if got, want := (counts{"a": 3}).per(2), (counts{"a": 1.5}); !maps.Equal(got, want) {
-		t.Errorf("for each of two: %v, want %v", got, want)
+	if got, want := (counts{"a": 3}).divide(2), (counts{"a": 1.5}); !maps.Equal(got, want) {
+		t.Errorf("divide: %v, want %v", got, want)
 	}
-	if got, want := counts(nil).plus(before), before; !maps.Equal(got, want) {
-		t.Errorf("from nothing: %v, want %v", got, want)
+	if got, want := counts(nil).add(before), before; !maps.Equal(got, want) {
+		t.Errorf("add to nil: %v, want %v", got, want)
 	}
 }

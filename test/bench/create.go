@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -13,178 +14,174 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// replicas of every cache in every member, as in the smallest example.
+// replicas of a cache in every member, as in the smallest example.
 const replicas = 2
 
-// quietTime without a change counts as the end of an operation. It is longer than
-// any time for which the manager puts a report off about pods that are ready.
+// quietTime without a change counts as the end of an operation. It is longer than the
+// manager's debounce of reports about pods that become ready.
 const quietTime = 2500 * time.Millisecond
 
-// inARow caches are made before their writes are counted and they are removed: a
+// batch is the number of caches that are created between two counts of the writes. A
 // count costs an API server more than a create.
-const inARow = 10
+const batch = 10
 
-// cacheName has the same length for every kind and number.
+// cacheName returns a name of the same length for every kind and number.
 func cacheName(kind string, n int) string { return fmt.Sprintf("%.5s-%05d", kind+"-----", n) }
 
-// newCache is the smallest example: two memcached pods in every member.
-func newCache(name string) *v1alpha1.CacheCluster {
+func cacheNames(kind string, n int) (all []string) {
+	for i := range n {
+		all = append(all, cacheName(kind, i))
+	}
+	return all
+}
+
+// newCache returns a memcached CacheCluster that is placed in every member.
+func newCache(name string, replicas int32) *v1alpha1.CacheCluster {
 	return &v1alpha1.CacheCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: v1alpha1.CacheClusterSpec{
-			CacheTemplate: v1alpha1.CacheTemplate{Engine: v1alpha1.EngineMemcached, Replicas: ptr.To(int32(replicas)), Memory: ptr.To(resource.MustParse("64Mi"))},
+			CacheTemplate: v1alpha1.CacheTemplate{Engine: v1alpha1.EngineMemcached, Replicas: ptr.To(replicas), Memory: ptr.To(resource.MustParse("64Mi"))},
 			Placement:     v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}},
 		},
 	}
 }
 
-// lifetime is how long after its create a cache was seen to get that far.
-type lifetime struct{ present, covered, ready, lag time.Duration }
+// lifetime holds the durations from the create to each milestone. lag is from the last
+// member's ready StatefulSet to Ready on the hub.
+type lifetime struct{ present, complete, ready, lag time.Duration }
 
-// create makes one cache and follows it until the hub says that it is Ready.
+// create creates one cache and waits until it is Ready on the hub.
 func (f *fleet) create(ctx context.Context, name string) (l lifetime, err error) {
 	start := time.Now()
-	if err := f.hub().Create(ctx, newCache(name)); err != nil {
+	if err := f.hub().Create(ctx, newCache(name, replicas)); err != nil {
 		return l, err
 	}
-	said, err := f.marks.await(ctx, mark{f.hub().name, name, ready})
+	hubReady, err := f.timeline.await(ctx, milestone{f.hub().name, name, ready})
 	if err != nil {
 		return l, err
 	}
+	var membersReady time.Duration
 	for _, stop := range []struct {
-		what  fact
-		after *time.Duration
-	}{{present, &l.present}, {covered, &l.covered}, {ready, &l.lag}} {
-		at, err := f.marks.await(ctx, in(f.members(), name, stop.what)...)
+		fact    fact
+		elapsed *time.Duration
+	}{{present, &l.present}, {complete, &l.complete}, {ready, &membersReady}} {
+		last, err := f.timeline.await(ctx, milestonesIn(f.members(), name, stop.fact)...)
 		if err != nil {
 			return l, err
 		}
-		*stop.after = at.Sub(start)
+		*stop.elapsed = last.Sub(start)
 	}
-	l.ready = said.Sub(start)
-	// The hub may learn of it before the bench does.
-	l.lag = max(0, l.ready-l.lag)
+	l.ready = hubReady.Sub(start)
+	// The manager's watch may be faster than the watch of bench.
+	l.lag = max(0, l.ready-membersReady)
 	return l, nil
 }
 
+// concurrentDeletes bounds the requests that bench sends to the hub at the same time.
+const concurrentDeletes = 32
+
+// remove deletes caches and waits until the hub has released them.
 func (f *fleet) remove(ctx context.Context, caches ...string) error {
-	var all []mark
+	group, deleting := errgroup.WithContext(ctx)
+	group.SetLimit(concurrentDeletes)
 	for _, name := range caches {
-		if err := client.IgnoreNotFound(f.hub().Delete(ctx, newCache(name))); err != nil {
-			return err
-		}
-		all = append(all, mark{f.hub().name, name, gone})
+		group.Go(func() error {
+			return client.IgnoreNotFound(f.hub().Delete(deleting, newCache(name, replicas)))
+		})
 	}
-	if _, err := f.marks.await(ctx, all...); err != nil {
+	if err := group.Wait(); err != nil {
 		return err
 	}
 	for _, name := range caches {
-		f.marks.forget(name)
+		if _, err := f.timeline.await(ctx, milestone{f.hub().name, name, deleted}); err != nil {
+			return err
+		}
+	}
+	for _, name := range caches {
+		f.timeline.forget(name)
 	}
 	return nil
 }
 
-// measureCreate makes one cache after the other.
+// removeAll deletes every CacheCluster of the lab.
+func (f *fleet) removeAll(ctx context.Context) error {
+	var all v1alpha1.CacheClusterList
+	if err := f.hub().List(ctx, &all, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	if len(all.Items) == 0 {
+		return nil
+	}
+	logStep("removing %d CacheClusters", len(all.Items))
+	var names []string
+	for i := range all.Items {
+		names = append(names, all.Items[i].Name)
+	}
+	return f.remove(ctx, names...)
+}
+
+// measureCreate creates one cache after the other.
 func (f *fleet) measureCreate(ctx context.Context) error {
-	first := cacheName("first", 0)
-	if _, err := f.create(ctx, first); err != nil {
+	warmUp := cacheName("first", 0)
+	if _, err := f.create(ctx, warmUp); err != nil {
 		return err
 	}
-	if err := f.remove(ctx, first); err != nil {
+	if err := f.remove(ctx, warmUp); err != nil {
 		return err
 	}
-	var present, covered, ready, lag []time.Duration
+	var all []lifetime
 	var used operation
-	for done := 0; done < f.trials; done += inARow {
-		if err := f.settle(ctx, quietTime); err != nil {
-			return err
-		}
-		before, err := f.snapshot(ctx)
+	for len(all) < f.trials {
+		lifetimes, cost, err := f.createBatch(ctx, len(all), min(len(all)+batch, f.trials))
 		if err != nil {
 			return err
 		}
-		var made []string
-		for i := done; i < min(done+inARow, f.trials); i++ {
-			made = append(made, cacheName("trial", i))
-			l, err := f.create(ctx, made[len(made)-1])
-			if err != nil {
-				return err
-			}
-			present, covered, ready, lag = append(present, l.present), append(covered, l.covered), append(ready, l.ready), append(lag, l.lag)
-		}
-		if err := f.settle(ctx, quietTime); err != nil {
-			return err
-		}
-		after, err := f.snapshot(ctx)
-		if err != nil {
-			return err
-		}
-		used = used.plus(after.minus(before))
-		if err := f.remove(ctx, made...); err != nil {
-			return err
-		}
-		step("create %d of %d", len(present), f.trials)
+		all, used = append(all, lifetimes...), used.add(cost)
+		logStep("create %d of %d", len(all), f.trials)
 	}
-	used.Hub = used.Hub.without("POST cacheclusters", f.trials)
+	used.Hub = used.Hub.exclude("POST cacheclusters", f.trials)
 	r := &f.report
-	r.ApplyToPresent, r.ApplyToReady = latencies(present), latencies(ready)
-	r.ChildrenPresent, r.StatusLag = ptr.To(latencies(covered)), ptr.To(latencies(lag))
+	r.ApplyToPresent = latencies(pick(all, func(l lifetime) time.Duration { return l.present }))
+	r.ApplyToReady = latencies(pick(all, func(l lifetime) time.Duration { return l.ready }))
+	r.ChildrenPresent = ptr.To(latencies(pick(all, func(l lifetime) time.Duration { return l.complete })))
+	r.StatusLag = ptr.To(latencies(pick(all, func(l lifetime) time.Duration { return l.lag })))
 	r.Writes.HubPerCreate = used.Hub.writes() / float64(f.trials)
-	r.PerOperation["create"] = used.per(f.trials)
+	r.PerOperation["create"] = used.divide(f.trials)
 	return nil
 }
 
-// measureCreateAll makes all caches at once. They stay.
-func (f *fleet) measureCreateAll(ctx context.Context) error {
+// createBatch creates the trials first to end-1, counts their cost and removes them.
+func (f *fleet) createBatch(ctx context.Context, first, end int) (all []lifetime, cost operation, err error) {
 	if err := f.settle(ctx, quietTime); err != nil {
-		return err
+		return nil, cost, err
 	}
-	step("creating %d at once", f.caches)
 	before, err := f.snapshot(ctx)
 	if err != nil {
-		return err
+		return nil, cost, err
 	}
-	start := time.Now()
-	made := make(chan error)
-	for i := range f.caches {
-		go func() { made <- f.hub().Create(ctx, newCache(cacheName("cache", i))) }()
-	}
-	for range f.caches {
-		if created := <-made; err == nil {
-			err = created
-		}
-	}
-	if err != nil {
-		return err
-	}
-	var presents, readies []time.Duration
-	for i := range f.caches {
-		name := cacheName("cache", i)
-		at, err := f.marks.await(ctx, in(f.members(), name, present)...)
+	var created []string
+	for i := first; i < end; i++ {
+		name := cacheName("trial", i)
+		l, err := f.create(ctx, name)
 		if err != nil {
-			return err
+			return nil, cost, err
 		}
-		presents = append(presents, at.Sub(start))
-		if at, err = f.marks.await(ctx, mark{f.hub().name, name, ready}); err != nil {
-			return err
-		}
-		readies = append(readies, at.Sub(start))
+		created, all = append(created, name), append(all, l)
 	}
 	if err := f.settle(ctx, quietTime); err != nil {
-		return err
+		return nil, cost, err
 	}
 	after, err := f.snapshot(ctx)
 	if err != nil {
-		return err
+		return nil, cost, err
 	}
-	used := after.minus(before)
-	used.Hub = used.Hub.without("POST cacheclusters", f.caches)
-	r := &f.report
-	r.CreateAll = &together{
-		PresentP50: ms(quantile(presents, .5)), Present: ms(quantile(presents, 1)),
-		ReadyP50: ms(quantile(readies, .5)), Ready: ms(quantile(readies, 1)),
+	return all, after.subtract(before), f.remove(ctx, created...)
+}
+
+// pick returns one duration of each item.
+func pick[T any](all []T, duration func(T) time.Duration) (picked []time.Duration) {
+	for _, item := range all {
+		picked = append(picked, duration(item))
 	}
-	r.Writes.HubPerCreateAll = used.Hub.writes() / float64(f.caches)
-	r.PerOperation["createAll"] = used.per(f.caches)
-	return nil
+	return picked
 }

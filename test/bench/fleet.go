@@ -19,8 +19,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab"
 )
 
-// namespace of everything that is measured; it is there in every cluster, so that
-// no measurement pays for making it.
+// namespace of all measured objects. It exists in every cluster, so no measurement
+// includes its creation.
 const namespace = corev1.NamespaceDefault
 
 // fleet is a lab's clusters and its hub manager.
@@ -28,15 +28,15 @@ type fleet struct {
 	options
 	lab      *lab.Lab
 	manager  *manager
-	clusters []*cluster // the hub first
-	marks    *marks
+	clusters []*cluster // the hub is the first one
+	timeline *timeline
 	report   report
 }
 
 type cluster struct {
 	client.WithWatch
 	name string
-	// host as the metrics of the manager's clients name it.
+	// host is the API server's address in the metrics of the manager's clients.
 	host string
 	// raw reads the API server's own metrics.
 	raw rest.Interface
@@ -45,8 +45,13 @@ type cluster struct {
 func (f *fleet) hub() *cluster       { return f.clusters[0] }
 func (f *fleet) members() []*cluster { return f.clusters[1:] }
 func (c *cluster) String() string    { return c.name }
-func (f *fleet) healthy() []*cluster { return f.clusters[1 : len(f.clusters)-1] }
-func (f *fleet) toBeHung() *cluster  { return f.clusters[len(f.clusters)-1] }
+
+// otherMembers returns the members that keep working in the stage hung.
+func (f *fleet) otherMembers() []*cluster { return f.clusters[1 : len(f.clusters)-1] }
+
+// hungMember returns the member that the stage hung stops.
+func (f *fleet) hungMember() *cluster { return f.clusters[len(f.clusters)-1] }
+
 func names(clusters []*cluster) (all []string) {
 	for _, c := range clusters {
 		all = append(all, c.name)
@@ -54,15 +59,18 @@ func names(clusters []*cluster) (all []string) {
 	return all
 }
 
+// memberCacheName returns the name of a cache's MemberCache on the hub.
+func memberCacheName(cache string, member *cluster) string { return cache + "." + member.name }
+
 func connect(l *lab.Lab, o options) (*fleet, error) {
 	state, err := l.Load()
 	if err != nil {
 		return nil, err
 	}
 	if state.Manager == nil {
-		return nil, errors.New("lab " + l.Name + " runs no hub manager as a process: make an embedded one with reconcile-lab up")
+		return nil, fmt.Errorf("--lab: %s: no hub manager runs as a process of this machine; create an embedded lab with reconcile-lab up", l.Name)
 	}
-	f := &fleet{options: o, lab: l, marks: newMarks(), manager: &manager{Manager: *state.Manager, dir: l.Dir}}
+	f := &fleet{options: o, lab: l, timeline: newTimeline(), manager: &manager{Manager: *state.Manager, dir: l.Dir}}
 	for _, name := range append([]string{lab.Hub}, state.Members...) {
 		config, err := clientConfig(l.Kubeconfig(), name)
 		if err != nil {
@@ -107,15 +115,15 @@ func newCluster(config *rest.Config, name string) (*cluster, error) {
 	return &cluster{WithWatch: c, name: name, host: server.Host, raw: raw}, err
 }
 
-// atRest says that nobody has anything left to do about a StatefulSet.
-func atRest(set *appsv1.StatefulSet) bool {
-	wanted, s := *set.Spec.Replicas, set.Status
-	return s.ObservedGeneration == set.Generation && s.Replicas == wanted && s.ReadyReplicas == wanted &&
-		s.AvailableReplicas == wanted && s.UpdatedReplicas == wanted
+// hasSettled reports whether no controller has work left for a StatefulSet.
+func hasSettled(set *appsv1.StatefulSet) bool {
+	desired, s := *set.Spec.Replicas, set.Status
+	return s.ObservedGeneration == set.Generation && s.Replicas == desired && s.ReadyReplicas == desired &&
+		s.AvailableReplicas == desired && s.UpdatedReplicas == desired
 }
 
-// each runs do for every cluster at the same time.
-func each(ctx context.Context, clusters []*cluster, do func(context.Context, *cluster) error) error {
+// forEach calls do for every cluster at the same time and joins the errors.
+func forEach(ctx context.Context, clusters []*cluster, do func(context.Context, *cluster) error) error {
 	errs := make(chan error)
 	for _, c := range clusters {
 		go func() {

@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// floorCommand is the first argument of a process that is nothing but the floor:
-// what anybody would write who watches one object and patches it back. It stands
-// beside the manager in a process of its own, as the manager does.
+// floorCommand is the first argument of the floor's process: the least program that
+// corrects one field, with one watch and one patch. Like the manager, it has a process
+// of its own.
 const floorCommand = "floor"
 
 // Lines that the floor's process prints.
@@ -31,7 +31,7 @@ const (
 	floorPatched = "patched"
 )
 
-// runFloor holds one StatefulSet at its replicas in each of the contexts.
+// runFloor keeps the replicas of one StatefulSet in each of the contexts.
 func runFloor(ctx context.Context, kubeconfig, name string, contexts []string) error {
 	failed := make(chan error)
 	for _, member := range contexts {
@@ -43,13 +43,12 @@ func runFloor(ctx context.Context, kubeconfig, name string, contexts []string) e
 		if err != nil {
 			return err
 		}
-		go func() { failed <- hold(ctx, c, name) }()
+		go func() { failed <- keepReplicas(ctx, c, name) }()
 	}
 	return <-failed
 }
 
-// hold is the floor's loop.
-func hold(ctx context.Context, c kubernetes.Interface, name string) error {
+func keepReplicas(ctx context.Context, c kubernetes.Interface, name string) error {
 	sets := c.AppsV1().StatefulSets(namespace)
 	right := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
 	w, err := sets.Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
@@ -71,25 +70,25 @@ func hold(ctx context.Context, c kubernetes.Interface, name string) error {
 	return errors.New("the floor's watch ended")
 }
 
-// floor is that process, seen from the bench.
+// floor is the floor's process.
 type floor struct {
 	patched atomic.Int64
 	stop    func() error
 }
 
-// startFloor gives every member a twin of a cache's children that nobody but the floor
-// looks after, and starts it.
-func (f *fleet) startFloor(ctx context.Context, cache, twin string) (*floor, error) {
+// startFloor copies a cache's children in every member and starts the floor for the
+// copies.
+func (f *fleet) startFloor(ctx context.Context, cache, name string) (*floor, error) {
 	for _, c := range f.members() {
-		if err := f.twin(ctx, c, cache, twin); err != nil {
-			return nil, fmt.Errorf("%s: make %s: %w", c.name, twin, err)
+		if err := f.copyCache(ctx, c, cache, name); err != nil {
+			return nil, fmt.Errorf("%s: create %s: %w", c.name, name, err)
 		}
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, append([]string{floorCommand, f.lab.Kubeconfig(), twin}, names(f.members())...)...)
+	cmd := exec.CommandContext(ctx, self, append([]string{floorCommand, f.lab.Kubeconfig(), name}, names(f.members())...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -103,12 +102,12 @@ func (f *fleet) startFloor(ctx context.Context, cache, twin string) (*floor, err
 	lines := bufio.NewScanner(out)
 	for range f.members() {
 		if !lines.Scan() {
-			return nil, errors.Join(errors.New("the floor does not watch"), cmd.Wait())
+			return nil, errors.Join(errors.New("the floor exited before it watched every member"), cmd.Wait())
 		}
 	}
-	read := make(chan struct{})
+	finished := make(chan struct{})
 	go func() {
-		defer close(read)
+		defer close(finished)
 		for lines.Scan() {
 			fl.patched.Add(1)
 		}
@@ -116,27 +115,27 @@ func (f *fleet) startFloor(ctx context.Context, cache, twin string) (*floor, err
 	}()
 	fl.stop = func() error {
 		_ = cmd.Process.Signal(os.Interrupt)
-		<-read
+		<-finished
 		_ = cmd.Wait()
-		return each(context.WithoutCancel(ctx), f.members(), func(ctx context.Context, c *cluster) error {
+		return forEach(context.WithoutCancel(ctx), f.members(), func(ctx context.Context, c *cluster) error {
 			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 			defer cancel()
-			return removeCopies(ctx, c, client.MatchingLabels{copyLabel: twin})
+			return deleteCopies(ctx, c, client.MatchingLabels{copyLabel: name})
 		})
 	}
 	return fl, nil
 }
 
-// twin makes a copy of all children of a cache: the member's own controllers then have
-// the same work with a drift of the one StatefulSet and of the other. Each pod that comes
-// and goes with it changes the endpoints of its Service and the status of its budget.
-func (f *fleet) twin(ctx context.Context, c *cluster, cache, twin string) error {
-	children, err := f.render(ctx, c, cache)
+// copyCache copies all children of a cache, so that the member's own controllers do the
+// same work for a drift of either StatefulSet: each pod changes the endpoints of its
+// Service and the status of its PodDisruptionBudget.
+func (f *fleet) copyCache(ctx context.Context, c *cluster, cache, name string) error {
+	children, err := f.renderChildren(ctx, c, cache)
 	if err != nil {
 		return err
 	}
 	for _, child := range children {
-		if err := applyCopy(ctx, c, child.Intent, cache, twin); err != nil {
+		if err := applyCopy(ctx, c, child.Intent, cache, name); err != nil {
 			return err
 		}
 	}

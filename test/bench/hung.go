@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,123 +12,132 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/process"
 )
 
-// hungTrials of each kind, half as many as in general: there are three rounds.
+// hungTrials returns the trials while a member hangs. The stage has three rounds, so
+// they are fewer than those of the other stages.
 func (f *fleet) hungTrials() int { return max(f.trials/3, 4) }
 
-// measureHung stops one member's API server where it stands, with all connections
-// open, and does the same work in the others as before and after it.
-func (f *fleet) measureHung(ctx context.Context) (err error) {
+// measureHung stops one member's API server with its connections open, and compares
+// the same work in the other members before, meanwhile and after.
+func (f *fleet) measureHung(ctx context.Context) error {
 	if len(f.members()) < 2 {
-		step("one member alone has no others: nothing hangs")
+		logStep("skipping the hung member: the lab has only one member")
 		return nil
 	}
-	victim := f.toBeHung()
-	server, err := apiServer(f.lab.Dir, victim.name)
+	server, err := apiServer(f.lab.Dir, f.hungMember().name)
 	if err != nil {
 		return err
 	}
 	n := f.hungTrials()
-	step("healthy, for comparison")
+	logStep("working before the hang, for comparison")
 	before, err := f.work(ctx, "fit-a", (n+1)/2)
 	if err != nil {
 		return err
 	}
-	// One that nothing else happens to, if there are so many.
-	witness := mark{f.hub().name, cacheName("cache", f.caches-1), unknown}
-
-	step("%s hangs", victim)
-	defer func() { err = errors.Join(err, server.Signal(syscall.SIGCONT)) }()
-	stopped := time.Now()
-	if err := server.Signal(syscall.SIGSTOP); err != nil {
-		return err
-	}
-	h := &hung{}
-	reported := make(chan error, 1)
-	go func() {
-		said, err := f.marks.await(ctx, witness)
-		h.LossReportedS = said.Sub(stopped).Seconds()
-		reported <- err
-	}()
-	ill, err := f.work(ctx, "hung", n)
+	meanwhile, h, err := f.workDuringHang(ctx, server, n)
 	if err != nil {
 		return err
 	}
-	if err := <-reported; err != nil {
-		return err
-	}
-
-	step("%s goes on", victim)
-	back := time.Now()
-	if err := server.Signal(syscall.SIGCONT); err != nil {
-		return err
-	}
-	var pending []mark
-	for _, name := range ill.made {
-		pending = append(pending, mark{victim.name, name, present})
-	}
-	landed, err := f.marks.await(ctx, pending...)
-	if err != nil {
-		return err
-	}
-	h.LandedS = landed.Sub(back).Seconds()
-	if err := f.allReady(ctx, slices.Concat(ill.made, before.made)); err != nil {
+	if err := f.awaitReady(ctx, slices.Concat(meanwhile.created, before.created)); err != nil {
 		return err
 	}
 	if err := f.settle(ctx, quietTime); err != nil {
 		return err
 	}
-	step("healthy again, for comparison")
+	logStep("working after the hang, for comparison")
 	after, err := f.work(ctx, "fit-b", (n+1)/2)
 	if err != nil {
 		return err
 	}
 	creates, drifts := slices.Concat(before.creates, after.creates), slices.Concat(before.drifts, after.drifts)
-	h.HealthyP50, h.HungP50 = ms(quantile(creates, .5)), ms(quantile(ill.creates, .5))
-	h.HealthyDriftP50, h.HungDriftP50 = ms(quantile(drifts, .5)), ms(quantile(ill.drifts, .5))
+	h.HealthyP50, h.HungP50 = ms(quantile(creates, .5)), ms(quantile(meanwhile.creates, .5))
+	h.HealthyDriftP50, h.HungDriftP50 = ms(quantile(drifts, .5)), ms(quantile(meanwhile.drifts, .5))
 	h.CreateRatio, h.DriftRatio = ratio(h.HungP50, h.HealthyP50), ratio(h.HungDriftP50, h.HealthyDriftP50)
-	f.report.HungMember = h
-	return f.remove(ctx, slices.Concat(before.made, ill.made, after.made)...)
+	f.report.HungMember = &h
+	return f.remove(ctx, slices.Concat(before.created, meanwhile.created, after.created)...)
 }
 
-// work is the same in every round: creates and drifts in turn.
+// workDuringHang stops the API server, works in the other members until the hub reports
+// the loss, lets the server continue and waits until it has all pending work.
+func (f *fleet) workDuringHang(ctx context.Context, server *os.Process, n int) (w work, h hung, err error) {
+	logStep("%s hangs", f.hungMember())
+	// Even if this fails, the lab must be usable and removable.
+	defer func() { _ = server.Signal(syscall.SIGCONT) }()
+	stopped := time.Now()
+	if err := server.Signal(syscall.SIGSTOP); err != nil {
+		return w, h, err
+	}
+	type loss struct {
+		reported time.Time
+		err      error
+	}
+	lost := make(chan loss, 1)
+	go func() {
+		// The work touches the first caches only, if there are enough.
+		reported, err := f.timeline.await(ctx, milestone{f.hub().name, cacheName("cache", f.caches-1), unknown})
+		lost <- loss{reported, err}
+	}()
+	if w, err = f.work(ctx, "hung", n); err != nil {
+		return w, h, err
+	}
+	l := <-lost
+	if l.err != nil {
+		return w, h, l.err
+	}
+	h.LossReportedS = l.reported.Sub(stopped).Seconds()
+
+	logStep("%s continues", f.hungMember())
+	continued := time.Now()
+	if err := server.Signal(syscall.SIGCONT); err != nil {
+		return w, h, err
+	}
+	var pending []milestone
+	for _, name := range w.created {
+		pending = append(pending, milestone{f.hungMember().name, name, present})
+	}
+	landed, err := f.timeline.await(ctx, pending...)
+	h.LandedS = elapsed(continued, landed)
+	return w, h, err
+}
+
+// work is the outcome of one round of creates and drifts in turn.
 type work struct {
-	made            []string
+	created         []string
 	creates, drifts []time.Duration
 }
 
-// work makes caches in every member and lets others drift, and looks at all
-// members but the last.
+// work creates caches in every member and lets existing ones drift. It waits for all
+// members but the one that hangs.
 func (f *fleet) work(ctx context.Context, kind string, n int) (w work, err error) {
-	var spots []*spotted
+	var targets []*target
 	defer func() {
-		for _, s := range spots {
-			s.watch.Stop()
+		for _, t := range targets {
+			t.watch.Stop()
 		}
 	}()
-	for i, c := range f.healthy() {
-		s, err := spot(ctx, c, cacheName("cache", i%f.caches))
+	for i, c := range f.otherMembers() {
+		t, err := watchTarget(ctx, c, cacheName("cache", i%f.caches))
 		if err != nil {
 			return w, err
 		}
-		spots = append(spots, s)
+		targets = append(targets, t)
 	}
 	for i := range n {
 		name := cacheName(kind, i)
 		start := time.Now()
-		if err := f.hub().Create(ctx, newCache(name)); err != nil {
+		if err := f.hub().Create(ctx, newCache(name, replicas)); err != nil {
 			return w, err
 		}
-		w.made = append(w.made, name)
-		at, err := f.marks.await(ctx, in(f.healthy(), name, present)...)
+		w.created = append(w.created, name)
+		last, err := f.timeline.await(ctx, milestonesIn(f.otherMembers(), name, present)...)
 		if err != nil {
 			return w, err
 		}
-		w.creates = append(w.creates, at.Sub(start))
-		if _, err := f.marks.await(ctx, in(f.healthy(), name, ready)...); err != nil {
+		w.creates = append(w.creates, last.Sub(start))
+		if _, err := f.timeline.await(ctx, milestonesIn(f.otherMembers(), name, ready)...); err != nil {
 			return w, err
 		}
-		for _, s := range spots {
-			took, err := s.drift(ctx, fmt.Sprintf("bench-%s-%d", kind, i))
+		for _, t := range targets {
+			took, err := t.drift(ctx, fmt.Sprintf("bench-%s-%d", kind, i))
 			if err != nil {
 				return w, err
 			}
@@ -139,17 +147,17 @@ func (f *fleet) work(ctx context.Context, kind string, n int) (w work, err error
 	return w, nil
 }
 
-// allReady waits until the hub calls all of these ready.
-func (f *fleet) allReady(ctx context.Context, caches []string) error {
+// awaitReady waits until all caches are Ready on the hub.
+func (f *fleet) awaitReady(ctx context.Context, caches []string) error {
 	for _, name := range caches {
-		if _, err := f.marks.await(ctx, mark{f.hub().name, name, ready}); err != nil {
+		if _, err := f.timeline.await(ctx, milestone{f.hub().name, name, ready}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// apiServer of a cluster of an embedded lab.
+// apiServer returns the API server's process of a cluster of an embedded lab.
 func apiServer(dir, cluster string) (*os.Process, error) {
 	const program = "kube-apiserver"
 	found, err := process.Find(filepath.Join(dir, "clusters", cluster), program)
@@ -157,7 +165,7 @@ func apiServer(dir, cluster string) (*os.Process, error) {
 		return nil, err
 	}
 	if len(found) != 1 {
-		return nil, fmt.Errorf("%s runs %d times for %s", program, len(found), cluster)
+		return nil, fmt.Errorf("%d processes of %s run for %s, want one", len(found), program, cluster)
 	}
 	return os.FindProcess(found[0].PID)
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// patience is how long anything may take before the measurement gives up.
+// patience is how long the run waits for any single milestone before it fails.
 const patience = 3 * time.Minute
 
-// observe watches, like anybody could, what the manager makes in the members and
-// says on the hub, and notes when it was seen.
+// observe watches the manager's objects in the members and on the hub and records
+// their milestones.
 func (f *fleet) observe(ctx context.Context) error {
 	for _, c := range f.members() {
 		for _, list := range []client.ObjectList{&appsv1.StatefulSetList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.ServiceList{}} {
@@ -38,7 +38,8 @@ func (f *fleet) observe(ctx context.Context) error {
 	return nil
 }
 
-// follow one kind in one cluster until ctx ends, beyond the end of a watch.
+// follow watches one kind in one cluster until ctx ends. It starts the watch again
+// when the API server ends it.
 func (f *fleet) follow(ctx context.Context, c *cluster, list client.ObjectList) error {
 	start := func() (watch.Interface, error) { return c.Watch(ctx, list) }
 	w, err := start()
@@ -49,7 +50,7 @@ func (f *fleet) follow(ctx context.Context, c *cluster, list client.ObjectList) 
 		for {
 			for e := range w.ResultChan() {
 				if object, ok := e.Object.(client.Object); ok {
-					f.marks.note(c.name, object.GetName(), time.Now(), facts(object, e.Type == watch.Deleted))
+					f.timeline.record(c.name, object.GetName(), time.Now(), factsOf(object, e.Type == watch.Deleted))
 				}
 			}
 			for w = nil; w == nil; w, _ = start() {
@@ -62,37 +63,45 @@ func (f *fleet) follow(ctx context.Context, c *cluster, list client.ObjectList) 
 	return nil
 }
 
-func facts(object client.Object, deleted bool) map[fact]bool {
+func factsOf(object client.Object, isDeleted bool) map[fact]bool {
 	switch object := object.(type) {
 	case *appsv1.StatefulSet:
-		return map[fact]bool{present: !deleted, ready: !deleted && atRest(object)}
+		return map[fact]bool{present: !isDeleted, ready: !isDeleted && hasSettled(object)}
 	case *policyv1.PodDisruptionBudget:
-		return map[fact]bool{covered: !deleted}
+		return map[fact]bool{complete: !isDeleted}
+	case *v1alpha1.MemberCache:
+		return map[fact]bool{ready: !isDeleted && readiness(object.Status.Conditions, object.Generation) == metav1.ConditionTrue}
 	case *v1alpha1.CacheCluster:
-		status := metav1.ConditionStatus("")
-		if c := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady); c != nil && c.ObservedGeneration == object.Generation {
-			status = c.Status
-		}
-		return map[fact]bool{ready: !deleted && status == metav1.ConditionTrue, unknown: !deleted && status == metav1.ConditionUnknown, gone: deleted}
+		status := readiness(object.Status.Conditions, object.Generation)
+		return map[fact]bool{ready: !isDeleted && status == metav1.ConditionTrue, unknown: !isDeleted && status == metav1.ConditionUnknown, deleted: isDeleted}
 	}
 	return nil
 }
 
-// settle waits until nothing was seen to change for a while.
+// readiness returns the status of Ready, or "" where the condition is about another
+// generation.
+func readiness(conditions []metav1.Condition, generation int64) metav1.ConditionStatus {
+	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady); c != nil && c.ObservedGeneration == generation {
+		return c.Status
+	}
+	return ""
+}
+
+// settle waits until no watch has shown a change for the duration quiet.
 func (f *fleet) settle(ctx context.Context, quiet time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	began := time.Now()
+	start := time.Now()
 	for {
-		last := f.marks.lastEvent(names(f.clusters)...)
-		if last.Before(began) {
-			last = began
+		last := f.timeline.lastEvent(names(f.clusters)...)
+		if last.Before(start) {
+			last = start
 		}
-		left := quiet - time.Since(last)
-		if left <= 0 {
+		remaining := quiet - time.Since(last)
+		if remaining <= 0 {
 			return nil
 		}
-		if err := pause(ctx, left); err != nil {
+		if err := pause(ctx, remaining); err != nil {
 			return fmt.Errorf("waiting for %s without a change: %w", quiet, err)
 		}
 	}

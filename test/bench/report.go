@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// report is bench.json. Times are in milliseconds or seconds as their names say;
-// what was not measured is left out, except for the keys that are always there.
+// report is bench.json. The names of the keys contain the units. Keys without omitempty
+// are always there, also where nothing was measured.
 type report struct {
 	Members int `json:"members"`
 	Caches  int `json:"caches"`
@@ -27,10 +27,12 @@ type report struct {
 	ChildrenPresent *latency             `json:"childrenPresent,omitempty"`
 	StatusLag       *latency             `json:"statusLag,omitempty"`
 	CreateAll       *together            `json:"createAll,omitempty"`
+	StatusLagAll    *lag                 `json:"statusLagAll,omitempty"`
 	BareCreate      *latency             `json:"bareCreate,omitempty"`
 	BareCreateAll   *presence            `json:"bareCreateAll,omitempty"`
 	Restart         *restart             `json:"restart,omitempty"`
 	HungMember      *hung                `json:"hungMember,omitempty"`
+	Growth          *growth              `json:"growth,omitempty"`
 	PerOperation    map[string]operation `json:"requestsPerOperation"`
 }
 
@@ -41,41 +43,62 @@ type latency struct {
 	Trials int     `json:"trials"`
 }
 
-// writes of the manager: requests that change something, leases apart.
+// writes are the manager's mutating requests without those for leases.
 type writes struct {
 	MemberPerRepair float64 `json:"memberPerRepair"`
 	HubPerRepair    float64 `json:"hubPerRepair"`
 	HubPerCreate    float64 `json:"hubPerCreate"`
-	// HubPerCreateAll is per cache where all were created at once.
+	// HubPerCreateAll is per cache, where all caches are created at once.
 	HubPerCreateAll float64 `json:"hubPerCreateAll"`
-	// Idle and AfterRestart are on the hub and in all members together.
+	// Idle and AfterRestart are the sums of the hub and all members.
 	Idle         float64 `json:"idle"`
 	AfterRestart float64 `json:"afterRestart"`
 }
 
 type usage struct {
-	// RSSBytes with all caches there and nothing to do; CPUSeconds of the whole run.
-	RSSBytes     int64   `json:"rssBytes"`
-	RSSPeakBytes int64   `json:"rssPeakBytes"`
-	CPUSeconds   float64 `json:"cpuSeconds"`
+	// RSSBytes is the resident memory with all caches at rest.
+	RSSBytes     int64 `json:"rssBytes"`
+	RSSPeakBytes int64 `json:"rssPeakBytes"`
+	// CPUSeconds is the CPU time of the whole run.
+	CPUSeconds float64 `json:"cpuSeconds"`
+	// BytesPerMemberCache is HeapBytes less EmptyHeapBytes, per MemberCache.
+	BytesPerMemberCache float64 `json:"bytesPerMemberCache,omitempty"`
+	// HeapCaches is the number of caches at HeapBytes.
+	HeapCaches int `json:"heapCaches,omitempty"`
+	// EmptyHeapBytes and HeapBytes are live after a collection.
+	EmptyHeapBytes float64 `json:"emptyHeapBytes,omitempty"`
+	HeapBytes      float64 `json:"heapBytes,omitempty"`
 }
 
-// ratios of the manager to the floor.
+// ratios compare the manager with the floor.
 type ratios struct {
 	DriftP50 float64 `json:"driftP50"`
 	DriftP90 float64 `json:"driftP90"`
 }
 
-// together is what all caches took that were created at once, from the first
-// request on.
+// together holds durations from the first of many requests that are sent at once.
 type together struct {
 	PresentP50 float64 `json:"presentP50ms"`
 	Present    float64 `json:"presentLastMs"`
 	ReadyP50   float64 `json:"readyP50ms"`
 	Ready      float64 `json:"readyLastMs"`
+	// HubReconciles is per cache, SpokeReconciles is per MemberCache.
+	HubReconciles   float64 `json:"hubReconcilesPerCache"`
+	SpokeReconciles float64 `json:"spokeReconcilesPerMemberCache"`
 }
 
-// presence is from the first request on until the StatefulSets were seen in all members.
+// lag is from the last member's ready StatefulSet to Ready on the hub. Reported is the
+// part until every MemberCache is Ready, Summarized is the part from there on.
+type lag struct {
+	P50           float64 `json:"p50ms"`
+	Max           float64 `json:"maxMs"`
+	ReportedP50   float64 `json:"memberCacheP50ms"`
+	ReportedMax   float64 `json:"memberCacheMaxMs"`
+	SummarizedP50 float64 `json:"cacheClusterP50ms"`
+	SummarizedMax float64 `json:"cacheClusterMaxMs"`
+}
+
+// presence holds durations from the first request to the StatefulSets in all members.
 type presence struct {
 	P50  float64 `json:"presentP50ms"`
 	Last float64 `json:"presentLastMs"`
@@ -86,6 +109,8 @@ type restart struct {
 	StartS     float64 `json:"startS"`
 	QuietS     float64 `json:"quietAfterS"`
 	BackAtWork float64 `json:"backAtWorkS"`
+	// SpokeReconciles is per MemberCache, with nothing to do.
+	SpokeReconciles float64 `json:"spokeReconcilesPerMemberCache"`
 }
 
 type hung struct {
@@ -103,6 +128,7 @@ func latencies(all []time.Duration) latency {
 	return latency{ms(quantile(all, .5)), ms(quantile(all, .9)), ms(quantile(all, .99)), len(all)}
 }
 
+// ratio returns a/b with two decimals, or 0 where b is 0.
 func ratio(a, b float64) float64 {
 	if b == 0 {
 		return 0
@@ -118,8 +144,8 @@ func (r *report) write(path string) error {
 	return os.WriteFile(path, append(content, '\n'), 0o644)
 }
 
-// quantile of durations, by nearest rank: the least that a share q of all does
-// not exceed. 0 if there are none.
+// quantile returns the nearest rank: the least duration that a share q of all durations
+// does not exceed. It returns 0 where there are none.
 func quantile(all []time.Duration, q float64) time.Duration {
 	if len(all) == 0 {
 		return 0

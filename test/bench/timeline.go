@@ -4,111 +4,122 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 )
 
-// mark is something that becomes true of an object in a cluster and can be seen by
-// whoever watches.
-type mark struct {
+// milestone is a fact about an object in a cluster that a watch can show.
+type milestone struct {
 	cluster, object string
-	what            fact
+	fact            fact
 }
 
 type fact string
 
 const (
-	present fact = "present" // a StatefulSet is there
-	covered fact = "covered" // and so is the last child that is applied
-	ready   fact = "ready"   // a StatefulSet is at rest; a CacheCluster is Ready=True
-	unknown fact = "unknown" // a CacheCluster is Ready=Unknown
-	gone    fact = "gone"
+	// present: a StatefulSet exists.
+	present fact = "present"
+	// complete: the child that is applied last exists.
+	complete fact = "complete"
+	// ready: a StatefulSet has settled, or a MemberCache or CacheCluster is Ready=True.
+	ready fact = "ready"
+	// unknown: a CacheCluster is Ready=Unknown.
+	unknown fact = "unknown"
+	// deleted: a CacheCluster was deleted.
+	deleted fact = "deleted"
 )
 
-// marks notes when each came true first since it was last forgotten, and when
-// anything at all happened in a cluster.
-type marks struct {
+// timeline records when each milestone became true, and when the last event of each
+// cluster arrived. It is safe for concurrent use.
+type timeline struct {
 	mu      sync.Mutex
-	at      map[mark]time.Time
+	reached map[milestone]time.Time
 	last    map[string]time.Time
 	changed chan struct{}
 }
 
-func newMarks() *marks {
-	return &marks{at: map[mark]time.Time{}, last: map[string]time.Time{}, changed: make(chan struct{})}
+func newTimeline() *timeline {
+	return &timeline{reached: map[milestone]time.Time{}, last: map[string]time.Time{}, changed: make(chan struct{})}
 }
 
-// note takes an event's facts; those that do not hold may come true again.
-func (m *marks) note(cluster, object string, now time.Time, facts map[fact]bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.last[cluster] = now
-	for what, holds := range facts {
-		key := mark{cluster, object, what}
-		if _, noted := m.at[key]; !holds {
-			delete(m.at, key)
-		} else if !noted {
-			m.at[key] = now
+// record records the facts that an event shows. A fact that is false now may become
+// true again; the later time then counts.
+func (t *timeline) record(cluster, object string, now time.Time, facts map[fact]bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last[cluster] = now
+	for fact, isTrue := range facts {
+		key := milestone{cluster, object, fact}
+		if _, recorded := t.reached[key]; !isTrue {
+			delete(t.reached, key)
+		} else if !recorded {
+			t.reached[key] = now
 		}
 	}
-	close(m.changed)
-	m.changed = make(chan struct{})
+	close(t.changed)
+	t.changed = make(chan struct{})
 }
 
-// lastEvent in any of the clusters.
-func (m *marks) lastEvent(clusters ...string) (last time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// lastEvent returns the time of the last event in any of the clusters.
+func (t *timeline) lastEvent(clusters ...string) (last time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, c := range clusters {
-		if m.last[c].After(last) {
-			last = m.last[c]
+		if t.last[c].After(last) {
+			last = t.last[c]
 		}
 	}
 	return last
 }
 
-// await returns when every mark is there, with the time of the last one.
-func (m *marks) await(ctx context.Context, wanted ...mark) (last time.Time, err error) {
+// await waits until every milestone is reached and returns the time of the last one.
+func (t *timeline) await(ctx context.Context, wanted ...milestone) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		m.mu.Lock()
-		var missing *mark
-		last = time.Time{}
-		for i := range wanted {
-			at, there := m.at[wanted[i]]
-			if !there {
-				missing = &wanted[i]
-				break
-			}
-			if at.After(last) {
-				last = at
-			}
-		}
-		changed := m.changed
-		m.mu.Unlock()
+		last, missing, changed := t.check(wanted)
 		if missing == nil {
 			return last, nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return last, fmt.Errorf("waiting for %s in %s to be %s: %w", missing.object, missing.cluster, missing.what, context.Cause(ctx))
+			return last, fmt.Errorf("waiting for %s in %s to be %s: %w", missing.object, missing.cluster, missing.fact, context.Cause(ctx))
 		}
 	}
 }
 
-// forget an object.
-func (m *marks) forget(object string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	maps.DeleteFunc(m.at, func(key mark, _ time.Time) bool { return key.object == object })
+// check returns the time of the last milestone, or one that is missing and the channel
+// that the next event closes.
+func (t *timeline) check(wanted []milestone) (last time.Time, missing *milestone, changed <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range wanted {
+		reached, ok := t.reached[wanted[i]]
+		if !ok {
+			return time.Time{}, &wanted[i], t.changed
+		}
+		if reached.After(last) {
+			last = reached
+		}
+	}
+	return last, nil, t.changed
 }
 
-// in gives one mark for each cluster.
-func in(clusters []*cluster, object string, what fact) (all []mark) {
+// forget removes the milestones of a CacheCluster, its children and its MemberCaches.
+func (t *timeline) forget(cache string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.reached, func(key milestone, _ time.Time) bool {
+		return key.object == cache || strings.HasPrefix(key.object, cache+".")
+	})
+}
+
+// milestonesIn returns one milestone for each cluster.
+func milestonesIn(clusters []*cluster, object string, fact fact) (all []milestone) {
 	for _, c := range clusters {
-		all = append(all, mark{c.name, object, what})
+		all = append(all, milestone{c.name, object, fact})
 	}
 	return all
 }
