@@ -1,7 +1,9 @@
 package v1alpha1
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -275,6 +277,13 @@ type Outcome struct {
 	// +optional
 	Hint string `json:"hint,omitempty"`
 
+	// SelfResolving is true when the member is blocked but the cause ends without a
+	// change of the spec or of the member: an object, namespace or MemberCache that is
+	// being deleted, or a conflict with another controller. A client that waits for
+	// Ready keeps waiting; it gives up on a blocked member where this is false.
+	// +optional
+	SelfResolving bool `json:"selfResolving,omitempty"`
+
 	// Attempt counts the tries since the class and reason last changed, as far as
 	// they had come when this was written, until the waits between them grow no more;
 	// 0 where nothing is tried again, and for somebody else's object, which is only
@@ -303,6 +312,11 @@ type DriftFinding struct {
 	// +listType=atomic
 	// +optional
 	Fields []string `json:"fields,omitempty"`
+
+	// OmittedFields is the number of further fields that differ and are not named in
+	// fields, which holds at most 10.
+	// +optional
+	OmittedFields int32 `json:"omittedFields,omitempty"`
 
 	// Changes are the values of these fields, of the first few and those that are
 	// single values.
@@ -353,6 +367,16 @@ type FieldChange struct {
 	// the finding.
 	// +optional
 	Manager string `json:"manager,omitempty"`
+}
+
+// FieldList returns the named fields and the number of the omitted ones as one text,
+// such as "spec.replicas, spec.template and 3 more".
+func (f *DriftFinding) FieldList() string {
+	list := strings.Join(f.Fields, ", ")
+	if f.OmittedFields > 0 {
+		list += fmt.Sprintf(" and %d more", f.OmittedFields)
+	}
+	return list
 }
 
 // ManagerOf gives who changed one of the fields.

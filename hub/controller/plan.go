@@ -199,7 +199,7 @@ func unknownMember(m placement.Missing) *v1alpha1.Outcome {
 }
 
 func nameConflict(existing *v1alpha1.MemberCache) *v1alpha1.Outcome {
-	return &v1alpha1.Outcome{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonNameConflict,
+	return &v1alpha1.Outcome{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonNameConflict, SelfResolving: true,
 		Message: fmt.Sprintf("MemberCache %s belongs to an earlier CacheCluster of this name or to somebody else", existing.Name),
 		Hint:    "wait until it is gone, or delete it: kubectl delete mcache -n " + existing.Namespace + " " + existing.Name}
 }

@@ -157,6 +157,9 @@ func TestThePlanMakesTheMemberCachesThatPlacementAsksFor(t *testing.T) {
 				}
 			}
 			for _, m := range p.verdict.Members {
+				if m.Problem != nil && m.Problem.SelfResolving != (m.Problem.Reason == v1alpha1.ReasonNameConflict) {
+					t.Errorf("%s: self-resolving is %t for %s", c.why, m.Problem.SelfResolving, m.Problem.Reason)
+				}
 				if m.Cache != nil && slices.Contains(c.unreported, m.Name) {
 					t.Errorf("%s: the verdict rests on MemberCache %s", c.why, m.Cache.Name)
 				}

@@ -44,7 +44,11 @@ func TestReadinessOf_StalledOnlyUntilObstacleClears(t *testing.T) {
 		m.Hint = hint
 		return m
 	}
-	conflict := blocked("a", v1alpha1.ReasonDriftFight, "stop the other controller")
+	selfResolving := func(m v1alpha1.ClusterStatus) v1alpha1.ClusterStatus {
+		m.SelfResolving = true
+		return m
+	}
+	conflict := selfResolving(blocked("a", v1alpha1.ReasonDriftFight, "stop the other controller"))
 	for _, tc := range []struct {
 		reason  string
 		members []v1alpha1.ClusterStatus
@@ -55,9 +59,10 @@ func TestReadinessOf_StalledOnlyUntilObstacleClears(t *testing.T) {
 		{"a conflict, and pods that crash", []v1alpha1.ClusterStatus{conflict, member("b", v1alpha1.MemberDegraded, 1, v1alpha1.ReasonPodsCrashing)}, metav1.ConditionTrue, readinessProgressing},
 		{"a conflict, and a quota that stays exceeded", []v1alpha1.ClusterStatus{conflict, blocked("b", v1alpha1.ReasonQuotaExceeded, "raise it")}, metav1.ConditionTrue, readinessStalled},
 		{"a conflict, and an invalid placement", []v1alpha1.ClusterStatus{conflict}, metav1.ConditionFalse, readinessStalled},
-		{"a namespace in deletion", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonNamespaceTerminating, "")}, metav1.ConditionTrue, readinessProgressing},
-		{"a MemberCache of an earlier cache of this name", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonNameConflict, "")}, metav1.ConditionTrue, readinessProgressing},
-		{"another owner's object in deletion", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonObjectOfAnother, "wait until it is gone, or see what holds it in the member")}, metav1.ConditionTrue, readinessProgressing},
+		{"a namespace in deletion", []v1alpha1.ClusterStatus{selfResolving(blocked("a", v1alpha1.ReasonNamespaceTerminating, ""))}, metav1.ConditionTrue, readinessProgressing},
+		{"a MemberCache of an earlier cache of this name", []v1alpha1.ClusterStatus{selfResolving(blocked("a", v1alpha1.ReasonNameConflict, ""))}, metav1.ConditionTrue, readinessProgressing},
+		{"another owner's object in deletion", []v1alpha1.ClusterStatus{selfResolving(blocked("a", v1alpha1.ReasonObjectOfAnother, "wait until the object is deleted"))}, metav1.ConditionTrue, readinessProgressing},
+		{"a hint does not decide", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonObjectOfAnother, "wait until it is gone")}, metav1.ConditionTrue, readinessStalled},
 		{"another owner's object", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonObjectOfAnother, "rename the CacheCluster")}, metav1.ConditionTrue, readinessStalled},
 		{"an immutable field", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonImmutableField, "")}, metav1.ConditionTrue, readinessStalled},
 		{"an invalid spec", []v1alpha1.ClusterStatus{blocked("a", v1alpha1.ReasonInvalidSpec, "")}, metav1.ConditionTrue, readinessStalled},
@@ -201,6 +206,7 @@ func TestReportApplied_PrintsResultAndExitCode(t *testing.T) {
 	stalled.Status.Conditions = append(stalled.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: 1})
 	fighting := member("member-1", v1alpha1.MemberBlocked, 3, v1alpha1.ReasonDriftFight)
 	fighting.Class, fighting.Message, fighting.Hint = v1alpha1.ClassConflict, "StatefulSet/cache-cluster: spec.replicas was changed 5 times by hpa", "stop the other controller"
+	fighting.SelfResolving = true
 	fight := sampleCache(fighting)
 	fight.Status.Conditions = append(fight.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: 1})
 	unseen := sampleCache()

@@ -29,6 +29,9 @@ func driftFields(f *v1alpha1.DriftFinding) string {
 		}
 		texts = append(texts, field)
 	}
+	if f.OmittedFields > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", f.OmittedFields))
+	}
 	return strings.Join(texts, ", ")
 }
 

@@ -22,7 +22,7 @@ func finding(object string, changes ...v1alpha1.FieldChange) v1alpha1.DriftFindi
 func TestDriftFields_ShowsKnownValues(t *testing.T) {
 	f := finding("StatefulSet/a", v1alpha1.FieldChange{Path: "spec.replicas", Was: "2", Is: "5"}, v1alpha1.FieldChange{Path: "metadata.labels.x", Was: `"y"`, Manager: "unknown"},
 		v1alpha1.FieldChange{Path: "spec.a", Was: "1", Is: "2", Manager: "argocd"})
-	f.Fields = append(f.Fields, "and 3 more")
+	f.OmittedFields = 3
 	if got, want := driftFields(&f), `spec.replicas 2 → 5, metadata.labels.x "y" → nothing, spec.a 1 → 2 (by argocd), and 3 more`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

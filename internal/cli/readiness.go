@@ -2,7 +2,6 @@ package cli
 
 import (
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,7 +45,7 @@ func clearsByItself(cc *v1alpha1.CacheCluster) bool {
 		return false
 	}
 	blocked := slices.DeleteFunc(slices.Clone(cc.Status.Clusters), func(m v1alpha1.ClusterStatus) bool { return m.State != v1alpha1.MemberBlocked })
-	stays := func(m v1alpha1.ClusterStatus) bool { return !blockClearsByItself(&m.Outcome) }
+	stays := func(m v1alpha1.ClusterStatus) bool { return !m.SelfResolving }
 	return len(blocked) > 0 && !slices.ContainsFunc(blocked, stays)
 }
 
@@ -57,16 +56,4 @@ func readyCondition(cc *v1alpha1.CacheCluster) metav1.Condition {
 		return *c
 	}
 	return metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotObserved, Message: "the hub manager has not observed this CacheCluster yet; check that it runs"}
-}
-
-// blockClearsByItself reports whether a member becomes unblocked without anyone
-// acting.
-func blockClearsByItself(o *v1alpha1.Outcome) bool {
-	switch o.Reason {
-	case v1alpha1.ReasonDriftFight, v1alpha1.ReasonNamespaceTerminating, v1alpha1.ReasonNameConflict:
-		return true
-	case v1alpha1.ReasonObjectOfAnother:
-		return strings.HasPrefix(o.Hint, "wait until it is gone")
-	}
-	return false
 }

@@ -94,7 +94,7 @@ func unauthorized(metav1.Status) Failure {
 func forbidden(s metav1.Status) Failure {
 	switch {
 	case hasCause(s, "NamespaceTerminating"):
-		return Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonNamespaceTerminating,
+		return Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonNamespaceTerminating, SelfResolving: true,
 			Hint: "wait until the namespace is gone; it is then created anew where placement.createNamespace allows"}
 	case foreign(s) && !lacksRight(s.Message) && markup(s):
 		return inBetween(s)

@@ -19,6 +19,9 @@ type Failure struct {
 	Reason  string
 	Message string
 	Hint    string
+	// SelfResolving reports whether a failure of the class Blocked ends without anyone
+	// acting.
+	SelfResolving bool
 	// RetryAfter is what the server asked for, or 0.
 	RetryAfter time.Duration
 	// Err is the cause, or nil where a check of ours failed.
@@ -42,7 +45,7 @@ func (f *Failure) Refusal() bool {
 
 // Outcome as it stands in a status.
 func (f *Failure) Outcome() v1alpha1.Outcome {
-	return v1alpha1.Outcome{Class: f.Class, Reason: f.Reason, Message: f.Message, Hint: f.Hint}
+	return v1alpha1.Outcome{Class: f.Class, Reason: f.Reason, Message: f.Message, Hint: f.Hint, SelfResolving: f.SelfResolving}
 }
 
 // Of classifies an error met while doing something to an object of a member,

@@ -128,6 +128,9 @@ func TestEveryErrorThatAMemberCanGiveHasItsClassAndReason(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := Of(c.err, "apply", "StatefulSet/sessions")
+			if outcome := f.Outcome(); outcome.SelfResolving != (c.reason == v1alpha1.ReasonNamespaceTerminating) {
+				t.Errorf("self-resolving is %t for %s", outcome.SelfResolving, outcome.Reason)
+			}
 			if f.Class != c.class || f.Reason != c.reason {
 				t.Errorf("%s/%s, want %s/%s (%s)", f.Class, f.Reason, c.class, c.reason, f)
 			}

@@ -74,33 +74,34 @@ func (a *Applier) match(ctx context.Context, step *Step) (away *failure.Failure)
 		step.Action, step.Failure = Wait, failure.Of(err, "compare", step.Key().String())
 		return nil
 	}
-	if len(fields) > 0 {
+	if fields != "" {
 		step.Action, step.Failure = Refuse, differs(step.Key(), step.Live, fields)
 		a.Writes.refuse(step.Key(), step.Live, step.Hash, step.Failure)
 	}
 	return nil
 }
 
-// changed are the paths in the spec that one object has otherwise than the other.
-func changed(t drift.Typer, key Key, before metav1.Object, after client.Object) ([]string, error) {
+// changed returns the paths in the spec whose values differ between the two objects, as
+// one text; it is empty when none differs.
+func changed(t drift.Typer, key Key, before metav1.Object, after client.Object) (string, error) {
 	object, ok := before.(client.Object)
 	if !ok {
-		return nil, fmt.Errorf("%T is no object of an API", before)
+		return "", fmt.Errorf("%T is no object of an API", before)
 	}
 	// A typed answer comes without its kind, by which its schema is found.
 	object.GetObjectKind().SetGroupVersionKind(key.Kind)
 	after.GetObjectKind().SetGroupVersionKind(key.Kind)
 	is, err := t.ObjectToTyped(object)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	would, err := t.ObjectToTyped(after)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	comparison, err := is.Compare(would)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	all := comparison.Added.Union(comparison.Modified).Union(comparison.Removed)
 	spec := fieldpath.NewSet()
@@ -109,15 +110,17 @@ func changed(t drift.Typer, key Key, before metav1.Object, after client.Object) 
 			spec.Insert(p.Copy())
 		}
 	})
-	return drift.Paths(spec), nil
+	var difference v1alpha1.DriftFinding
+	difference.Fields, difference.OmittedFields = drift.Paths(spec)
+	return difference.FieldList(), nil
 }
 
-func paths(stuck []Stuck) []string {
+func paths(stuck []Stuck) string {
 	fields := make([]string, 0, len(stuck))
 	for _, s := range stuck {
 		fields = append(fields, s.Path)
 	}
-	return fields
+	return strings.Join(fields, ", ")
 }
 
 // refusal says whose an object is, and what can be done about it.
@@ -142,6 +145,7 @@ func refusal(key Key, live metav1.Object, owner Owner) *failure.Failure {
 		f.Hint = fmt.Sprintf("rename one of the two, or delete the other with deletion.policy: Orphan; if no hub has a CacheCluster of this UID (kubectl get cacheclusters -A -o yaml), free the object in the member, and take it over: kubectl annotate -n %s %s %s-", namespace, object, v1alpha1.AnnotationOwner)
 	case live.GetDeletionTimestamp() != nil:
 		f.Message = fmt.Sprintf("%s and is being deleted: %s", there, whose(live))
+		f.SelfResolving = true
 		f.Hint = fmt.Sprintf("wait until it is gone, or see what holds it in the member: kubectl get -n %s %s -o jsonpath={.metadata.finalizers}", namespace, object)
 	default:
 		f.Message = fmt.Sprintf("%s: %s", there, whose(live))
@@ -164,8 +168,8 @@ func whose(live metav1.Object) string {
 	return text
 }
 
-func differs(key Key, live metav1.Object, fields []string) *failure.Failure {
+func differs(key Key, live metav1.Object, fields string) *failure.Failure {
 	return &failure.Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonObjectOfAnother,
-		Message: fmt.Sprintf("metadata.name: %q: %s exists in the member already, and takeover IfMatching would change its %s: %s", key.Name, key, strings.Join(fields, ", "), whose(live)),
+		Message: fmt.Sprintf("metadata.name: %q: %s exists in the member already, and takeover IfMatching would change its %s: %s", key.Name, key, fields, whose(live)),
 		Hint:    "make the CacheCluster's spec like the object, or take it over as it is: spec.takeover: Always"}
 }

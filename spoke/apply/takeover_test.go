@@ -85,6 +85,9 @@ func TestOnlyWhatNobodyMarkedIsTakenOver(t *testing.T) {
 			if step.Failure != nil && (step.Failure.Reason != v1alpha1.ReasonObjectOfAnother || step.Failure.Hint == "") {
 				t.Errorf("%s: %q", step.Failure.Reason, step.Failure.Hint)
 			}
+			if deleting := live.GetDeletionTimestamp() != nil; step.Failure != nil && step.Failure.SelfResolving != deleting {
+				t.Errorf("self-resolving %t, want %t", step.Failure.SelfResolving, deleting)
+			}
 			if held := reasonOf(step.Retained); step.Action == TakeOver && (held == v1alpha1.ReasonImmutableField) != strings.Contains(c.name, "cannot change") {
 				t.Errorf("held: %q", held)
 			}
@@ -94,7 +97,7 @@ func TestOnlyWhatNobodyMarkedIsTakenOver(t *testing.T) {
 
 func TestWhyAnObjectIsNotTakenOverIsRememberedWhileItStaysAsItIs(t *testing.T) {
 	object := storedBy(t, find(t, stored(t, nil), setKey))
-	recent, why := NewWriteCache(), differs(setKey, object, []string{"spec.replicas"})
+	recent, why := NewWriteCache(), differs(setKey, object, "spec.replicas")
 	recent.refuse(setKey, object, "wish", why)
 	if recent.refused(setKey, object, "wish") != why || recent.refused(setKey, object, "another wish") != nil {
 		t.Error("the answer is for another question")

@@ -181,10 +181,7 @@ func changesIn(f *v1alpha1.DriftFinding) []change {
 	}
 	changes := make([]change, 0, len(f.Fields))
 	for _, field := range f.Fields {
-		// The last one may count those that are not named.
-		if !strings.HasPrefix(field, "and ") {
-			changes = append(changes, change{manager: f.ManagerOf(field), field: field, foreign: f.Foreign})
-		}
+		changes = append(changes, change{manager: f.ManagerOf(field), field: field, foreign: f.Foreign})
 	}
 	return changes
 }
@@ -330,7 +327,7 @@ func (s *conflicts) failure() *failure.Failure {
 	if len(s.descriptions) == 0 {
 		return nil
 	}
-	return &failure.Failure{Class: v1alpha1.ClassConflict, Reason: v1alpha1.ReasonDriftFight,
+	return &failure.Failure{Class: v1alpha1.ClassConflict, Reason: v1alpha1.ReasonDriftFight, SelfResolving: true,
 		Message: strings.Join(s.descriptions, "; ") + "; corrections are throttled",
 		Hint:    "stop the other manager, or let it own the field with a rule in spec.drift.ignore"}
 }

@@ -252,7 +252,7 @@ func TestSummarize_ReportsConflictInSameBytes(t *testing.T) {
 	mc := wasReady()
 	mc.Status = summarize(&snapshot{now: noon, cache: mc}, reconciled(&apply.Report{Deferred: []apply.Key{contestedChild}}, noon))
 	got := mc.Status
-	if got.State != v1alpha1.MemberBlocked || got.Class != v1alpha1.ClassConflict || got.Reason != v1alpha1.ReasonDriftFight || got.Revision != "new" ||
+	if got.State != v1alpha1.MemberBlocked || got.Class != v1alpha1.ClassConflict || got.Reason != v1alpha1.ReasonDriftFight || !got.SelfResolving || got.Revision != "new" ||
 		got.RetryAt == nil || !got.RetryAt.Time.Equal(noon.Add(firstCorrectionInterval)) || got.Attempt != 1 {
 		t.Errorf("%s %+v, revision %s", got.State, got.Outcome, got.Revision)
 	}
@@ -280,7 +280,7 @@ func TestSummarize_ReportsConflictInSameBytes(t *testing.T) {
 		t.Errorf("in sync: %s %s, open %v, attempt %d at %v", inSync.State, inSync.Reason, inSync.OpenDrifts, inSync.Attempt, inSync.RetryAt)
 	}
 	over := summarize(&snapshot{now: noon.Add(time.Hour), cache: mc}, reconciled(&apply.Report{}, noon.Add(time.Hour)))
-	if over.State != v1alpha1.MemberReady || len(over.OpenDrifts) > 0 || over.RetryAt != nil || meta.FindStatusCondition(over.Conditions, v1alpha1.ConditionDrifted) != nil {
+	if over.State != v1alpha1.MemberReady || over.SelfResolving || len(over.OpenDrifts) > 0 || over.RetryAt != nil || meta.FindStatusCondition(over.Conditions, v1alpha1.ConditionDrifted) != nil {
 		t.Errorf("after the end: %s, %v, conditions %v", over.State, over.OpenDrifts, over.Conditions)
 	}
 }

@@ -153,12 +153,12 @@ func driftMessage(open []v1alpha1.DriftFinding) string {
 		}
 		f := &open[i]
 		by := managersOf(f)
-		what := strings.Join(f.Fields, ", ") + " changed by " + by
+		what := f.FieldList() + " changed by " + by
 		switch {
 		case f.Deleted:
 			what = "was deleted"
 		case f.Foreign:
-			what = strings.Join(f.Fields, ", ") + " added by " + by
+			what = f.FieldList() + " added by " + by
 		}
 		parts = append(parts, f.Object+": "+what)
 	}

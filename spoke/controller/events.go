@@ -3,7 +3,6 @@ package controller
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -63,7 +62,7 @@ func trouble(s *v1alpha1.MemberCacheStatus) string {
 }
 
 func sameDrift(a, b *v1alpha1.DriftFinding) bool {
-	return a.Object == b.Object && a.Foreign == b.Foreign && a.Deleted == b.Deleted && slices.Equal(a.Managers(), b.Managers()) && slices.Equal(a.Fields, b.Fields)
+	return a.Object == b.Object && a.Foreign == b.Foreign && a.Deleted == b.Deleted && slices.Equal(a.Managers(), b.Managers()) && slices.Equal(a.Fields, b.Fields) && a.OmittedFields == b.OmittedFields
 }
 
 func driftReason(f *v1alpha1.DriftFinding) string {
@@ -81,7 +80,7 @@ func driftNote(f *v1alpha1.DriftFinding) string {
 	if f.Foreign {
 		did = "added"
 	}
-	return fmt.Sprintf("%s: %s %s by %s", f.Object, strings.Join(f.Fields, ", "), did, managersOf(f))
+	return fmt.Sprintf("%s: %s %s by %s", f.Object, f.FieldList(), did, managersOf(f))
 }
 
 func messageWithHint(o *v1alpha1.Outcome) string {

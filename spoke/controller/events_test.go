@@ -27,6 +27,8 @@ func TestTransitions_RecordsTroubleAndItsEnd(t *testing.T) {
 	drifted.OpenDrifts = []v1alpha1.DriftFinding{{Object: "Service/a", Fields: []string{"spec.ports"}, Manager: "kubectl-edit"}}
 	foreign := ready
 	foreign.OpenDrifts = append(slices.Clone(drifted.OpenDrifts), v1alpha1.DriftFinding{Object: "StatefulSet/a", Fields: []string{"x"}, Foreign: true})
+	wider := drifted
+	wider.OpenDrifts = []v1alpha1.DriftFinding{{Object: "Service/a", Fields: []string{"spec.ports"}, OmittedFields: 2, Manager: "kubectl-edit"}}
 	conflict := is(v1alpha1.MemberBlocked, v1alpha1.ClassConflict, v1alpha1.ReasonDriftFight)
 	conflict.OpenDrifts = drifted.OpenDrifts
 	for _, c := range []struct {
@@ -46,6 +48,7 @@ func TestTransitions_RecordsTroubleAndItsEnd(t *testing.T) {
 		{"trouble whose cause ended, without ready pods", blocked, starting, nil},
 		{"drift that is reported", ready, drifted, []string{"Warning DriftReported Service/a: spec.ports changed by kubectl-edit"}},
 		{"more drift", drifted, foreign, []string{"Warning ForeignFields StatefulSet/a: x added by unknown"}},
+		{"more omitted fields", drifted, wider, []string{"Warning DriftReported Service/a: spec.ports and 2 more changed by kubectl-edit"}},
 		{"a recreation is recorded once", ready, is(v1alpha1.MemberProgressing, v1alpha1.ClassTransient, v1alpha1.ReasonRecreating), []string{"Normal Recreating message"}},
 		{"drift that ended", foreign, ready, nil},
 		{"a conflict is recorded once", ready, conflict, []string{"Warning DriftFight message: hint"}},

@@ -3,7 +3,6 @@ package drift
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -32,7 +31,8 @@ func Describe(object string, intent *unstructured.Unstructured, live metav1.Obje
 	}
 	moved := MovedItems(intent, live, fields)
 	who := Blame(live, holding(moved, fields))
-	found := v1alpha1.DriftFinding{Object: object, Fields: Paths(fields), Manager: who.Manager, Operation: who.Operation}
+	found := v1alpha1.DriftFinding{Object: object, Manager: who.Manager, Operation: who.Operation}
+	found.Fields, found.OmittedFields = Paths(fields)
 	if !who.At.IsZero() {
 		found.ChangedAt = &metav1.Time{Time: who.At}
 	}
@@ -69,20 +69,13 @@ func Differing(intent *unstructured.Unstructured, live metav1.Object, fields *Fi
 	return differing
 }
 
-// Paths of fields, sorted, at most ten and then "and N more".
-func Paths(fields *Fields) []string {
+// Paths returns the paths of fields, sorted, and how many it omits beyond the first ten.
+func Paths(fields *Fields) (paths []string, omitted int32) {
 	leaves := leavesOf(fields)
-	paths := make([]string, 0, len(leaves))
-	for _, p := range leaves {
+	for _, p := range leaves[:min(len(leaves), maxPaths)] {
 		paths = append(paths, text(p))
 	}
-	if len(paths) == 0 {
-		return nil
-	}
-	if len(paths) > maxPaths {
-		paths = append(paths[:maxPaths:maxPaths], fmt.Sprintf("and %d more", len(paths)-maxPaths))
-	}
-	return paths
+	return paths, int32(len(leaves) - len(paths))
 }
 
 // leavesOf a set, sorted by their text.

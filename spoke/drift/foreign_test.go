@@ -61,7 +61,7 @@ func TestForeignIsWhatOthersHoldInThePodTemplateBesideOurs(t *testing.T) {
 			}
 			live := intent.DeepCopy()
 			live.SetManagedFields(append([]metav1.ManagedFieldsEntry{ours(wanted)}, c.entries...))
-			if diff := cmp.Diff(c.want, drift.Paths(p.ForeignFields(c.kind, wanted, live))); diff != "" {
+			if diff := cmp.Diff(c.want, pathsOf(p.ForeignFields(c.kind, wanted, live))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
 		})
@@ -116,7 +116,7 @@ func TestReplicasAreAnAutoscalersWithinItsRange(t *testing.T) {
 			live.Spec.Replicas = &n
 			live.ManagedFields = append([]metav1.ManagedFieldsEntry{ours(without(wanted, replicas))}, c.by...)
 			p := drift.Policy{Scalers: c.ranges}
-			if diff := cmp.Diff(c.want, drift.Paths(p.Yield("StatefulSet", wanted, live))); diff != "" {
+			if diff := cmp.Diff(c.want, pathsOf(p.Yield("StatefulSet", wanted, live))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -55,7 +55,7 @@ func TestYieldedIsWhatARuleNamesAndAnotherManagerHolds(t *testing.T) {
 			live := intent.DeepCopy()
 			live.SetManagedFields(c.entries)
 			yielded := policy.Yield("StatefulSet", wanted, live)
-			got := drift.Paths(yielded)
+			got := pathsOf(yielded)
 			if c.name == "a list item and its key" {
 				got = got[:2]
 				if yielded.Has(path("spec", "template", "spec", "containers", named("memcached"), "name")) {

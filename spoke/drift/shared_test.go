@@ -37,3 +37,9 @@ func holding(intent *unstructured.Unstructured, owned *drift.Fields) *unstructur
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{ours(owned), patched, by("mesh", noon, path("spec", "template", "spec", "hostNetwork"))})
 	return live
 }
+
+// pathsOf returns the paths of a set that is small enough to be named in full.
+func pathsOf(set *drift.Fields) []string {
+	paths, _ := drift.Paths(set)
+	return paths
+}

@@ -78,7 +78,7 @@ func TestTheFieldsThatAnAPIServerPutsUnderOurNameAreThoseThatDriftWants(t *testi
 					t.Errorf("only the API server has %s\nonly drift wants %s", owned.Difference(wanted), wanted.Difference(owned))
 				}
 				if finding := drift.Diff(wanted, child.Hash, first, nil); !finding.Clean() {
-					t.Errorf("drift straight after the apply: %v", drift.Paths(finding.Missing))
+					t.Errorf("drift straight after the apply: %v", finding.Missing)
 				}
 				if second := applyAs(t, server, child.Intent); second.GetResourceVersion() != first.GetResourceVersion() {
 					t.Error("a second apply of the same intent was a write")
