@@ -37,7 +37,7 @@ func (a *app) applyCommand() *cobra.Command {
 		Short: "Apply CacheClusters to the hub and wait until they are ready",
 		Long: "Read CacheClusters from files, folders and - (standard input), and validate all of them\n" +
 			"against the hub. If all are valid, apply them and wait until each is ready: 5 minutes, or\n" +
-			"--timeout. An obstacle that clears by itself is waited for as well.\n\n" +
+			"--timeout. apply also waits for obstacles that clear by themselves.\n\n" +
 			"The exit code is 0 if all are ready, 2 if one is refused (nothing is changed then), 3 if\n" +
 			"one is not ready in time, 4 if one is blocked until someone acts.",
 		Example: "  reconcile-lab apply examples/cache-cluster.yaml",
