@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// fakeGo puts a shell script named go on PATH, which sees the -o argument as $out,
-// and a fresh cache; it returns the folder that the script may write to ($log).
+// fakeGo puts a shell script named go on PATH and sets an empty cache. The script gets the
+// -o argument as $out. fakeGo returns the directory that the script can write to ($log).
 func fakeGo(t *testing.T, script string) string {
 	t.Helper()
 	dir, log := t.TempDir(), t.TempDir()
@@ -30,7 +30,7 @@ const compiles = `echo example.com/package; printf '#!/bin/sh\n' >"$out"; chmod 
 
 func quiet(string) {}
 
-func leftovers(t *testing.T) []string {
+func cachedFiles(t *testing.T) []string {
 	t.Helper()
 	dir, err := Dir()
 	if err != nil {
@@ -49,7 +49,7 @@ func leftovers(t *testing.T) []string {
 	return found
 }
 
-func TestWhatIsMissingIsBuiltOnceThoughManyAsk(t *testing.T) {
+func TestEnsure_BuildsAMissingProgramOnceForManyCallers(t *testing.T) {
 	log := fakeGo(t, `echo "$out" >>"$log/built"; sleep 0.2; `+compiles)
 	var wg sync.WaitGroup
 	for range 5 {
@@ -60,7 +60,7 @@ func TestWhatIsMissingIsBuiltOnceThoughManyAsk(t *testing.T) {
 			}
 			for name, path := range paths {
 				if !executable(path) {
-					t.Errorf("%s: %s is no executable", name, path)
+					t.Errorf("%s: %s is not executable", name, path)
 				}
 			}
 		})
@@ -75,7 +75,7 @@ func TestWhatIsMissingIsBuiltOnceThoughManyAsk(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedBuildLeavesNothingAndEndsItsCompilers(t *testing.T) {
+func TestEnsure_InterruptedBuildLeavesNoFileAndNoProcess(t *testing.T) {
 	log := fakeGo(t, `echo half >"$out"; (trap '' INT; sleep 60; echo survived >"$log/survived") & echo $! >"$log/pid"; wait`)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -86,10 +86,10 @@ func TestAnInterruptedBuildLeavesNothingAndEndsItsCompilers(t *testing.T) {
 	pid := waitForFile(t, filepath.Join(log, "pid"))
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want that it was canceled", err)
+		t.Errorf("error %v, want context.Canceled", err)
 	}
-	if left := leftovers(t); len(left) > 0 {
-		t.Errorf("left in the cache: %v", left)
+	if left := cachedFiles(t); len(left) > 0 {
+		t.Errorf("remaining in the cache: %v", left)
 	}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		state, err := os.ReadFile("/proc/" + pid + "/stat")
@@ -113,39 +113,39 @@ func waitForFile(t *testing.T, path string) string {
 	return ""
 }
 
-func TestAFailedBuildNamesTheRemedy(t *testing.T) {
+func TestEnsure_FailedBuildNamesTheRemedy(t *testing.T) {
 	for _, test := range []struct {
 		name, script, want string
 	}{
 		{"the disk is full", `echo "write /tmp/x: no space left on device" >&2; exit 1`, "GOCACHE"},
-		{"there is no network", `echo "go: example.com/m@v1.0.0: dial tcp: lookup proxy.example: no such host" >&2; exit 1`, "GOPROXY"},
-		{"memory ran out", `echo "example.com/p: /compile: signal: killed" >&2; exit 1`, "memory"},
-		{"anything else", `echo "p.go:1:1: undefined: x" >&2; exit 1`, "undefined: x"},
+		{"the network is unreachable", `echo "go: example.com/m@v1.0.0: dial tcp: lookup proxy.example: no such host" >&2; exit 1`, "GOPROXY"},
+		{"the kernel kills the compiler", `echo "example.com/p: /compile: signal: killed" >&2; exit 1`, "memory"},
+		{"any other failure", `echo "p.go:1:1: undefined: x" >&2; exit 1`, "undefined: x"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fakeGo(t, test.script)
 			_, err := Ensure(t.Context(), quiet, "etcd")
 			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "etcd") {
-				t.Errorf("error %v should name etcd and %q", err, test.want)
+				t.Errorf("error %v must contain etcd and %q", err, test.want)
 			}
-			if left := leftovers(t); len(left) > 0 {
-				t.Errorf("left in the cache: %v", left)
+			if left := cachedFiles(t); len(left) > 0 {
+				t.Errorf("remaining in the cache: %v", left)
 			}
 		})
 	}
 }
 
-func TestWithoutAGoToolchainTheErrorSaysSo(t *testing.T) {
+func TestEnsure_ReportsAMissingGoToolchain(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv(sourceVariable, fromBuild)
 	_, err := Ensure(t.Context(), quiet, "etcd")
 	if err == nil || !strings.Contains(err.Error(), "Go toolchain") {
-		t.Errorf("error %v should say that the Go toolchain is missing", err)
+		t.Errorf("error %v must name the missing Go toolchain", err)
 	}
 }
 
-func TestTheEnvtestFolderHoldsWorkingLinks(t *testing.T) {
+func TestAssets_ContainsWorkingLinks(t *testing.T) {
 	fakeGo(t, compiles)
 	for range 2 {
 		dir, err := Assets(t.Context(), quiet)
@@ -160,7 +160,7 @@ func TestTheEnvtestFolderHoldsWorkingLinks(t *testing.T) {
 	}
 }
 
-func TestProgressTellsPackagesFromMessages(t *testing.T) {
+func TestProgress_SeparatesPackagesFromMessages(t *testing.T) {
 	p := &progress{}
 	for _, part := range []string{"go: downloading example.com/m v1.0.0\nexample.com/a\nexam", "ple.com/b\nb.go:1:1: wrong\ntail"} {
 		if _, err := p.Write([]byte(part)); err != nil {

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// Dir is the cache folder of all programs.
+// Dir returns the cache directory of all programs.
 func Dir() (string, error) {
 	cache := os.Getenv("XDG_CACHE_HOME")
 	if cache == "" {
@@ -18,7 +18,7 @@ func Dir() (string, error) {
 	return filepath.Join(cache, "reconcile-lab", "bin"), nil
 }
 
-// Find returns where a program is or will be, and whether it is there.
+// Find returns the path of a program in the cache, and reports whether it exists.
 func Find(name string) (path string, found bool, err error) {
 	m, p, err := lookup(name)
 	if err != nil {
@@ -37,6 +37,7 @@ func moduleDir(m Module) (string, error) {
 	return filepath.Join(dir, m.Name+"-"+m.Version), err
 }
 
+// executable reports whether the path is a regular file that can be executed.
 func executable(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0

@@ -9,11 +9,11 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/binaries/filelock"
 )
 
-// Report tells the user what is going on, in a few words.
+// Report receives the current step, a short phrase for the user.
 type Report func(step string)
 
-// Ensure returns the path of each named program, and first fetches or builds what
-// the cache lacks.
+// Ensure downloads or builds the named programs that the cache does not contain, and
+// returns the path of each.
 func Ensure(ctx context.Context, report Report, names ...string) (map[string]string, error) {
 	from, err := source()
 	if err != nil {
@@ -35,7 +35,7 @@ func Ensure(ctx context.Context, report Report, names ...string) (map[string]str
 		}
 		paths[name] = path
 	}
-	// One module after the other: the Go tool uses every core by itself.
+	// One module at a time, since one build of the Go tool uses every core.
 	for _, m := range modules {
 		if len(missing[m.Name]) == 0 {
 			continue
@@ -47,8 +47,8 @@ func Ensure(ctx context.Context, report Report, names ...string) (map[string]str
 	return paths, nil
 }
 
-// Assets returns a folder with etcd, kube-apiserver and kubectl in it, as
-// controller-runtime's envtest wants one in KUBEBUILDER_ASSETS.
+// Assets returns a directory with etcd, kube-apiserver and kubectl, which
+// controller-runtime's envtest reads from KUBEBUILDER_ASSETS.
 func Assets(ctx context.Context, report Report) (string, error) {
 	paths, err := Ensure(ctx, report, "etcd", "kube-apiserver", "kubectl")
 	if err != nil {
@@ -79,19 +79,19 @@ func Assets(ctx context.Context, report Report) (string, error) {
 	return dir, nil
 }
 
-// obtain gets programs of one module while it holds that module's lock.
+// obtain downloads or builds programs of one module while it holds the lock of the module.
 func obtain(ctx context.Context, report Report, m Module, programs []Program, from string) error {
 	dir, err := moduleDir(m)
 	if err != nil {
 		return err
 	}
-	unlock, err := lock(ctx, dir, func() { report("waiting for another process that makes " + m.Name) })
+	unlock, err := lock(ctx, dir, func() { report("waiting for another process that downloads or builds " + m.Name) })
 	if err != nil {
 		return err
 	}
 	defer unlock()
 
-	// Another process may have made some while this one waited for the lock.
+	// Another process may have created some while this one waited for the lock.
 	var missing []Program
 	for _, p := range programs {
 		if !executable(filepath.Join(dir, p.Name)) {
@@ -99,12 +99,12 @@ func obtain(ctx context.Context, report Report, m Module, programs []Program, fr
 		}
 	}
 	if from != fromBuild && len(missing) > 0 {
-		missing, err = fetch(ctx, report, m, missing, dir)
+		missing, err = downloadAll(ctx, report, m, missing, dir)
 		if from == fromPublished && len(missing) > 0 {
-			return fmt.Errorf("fetch published %s: %w; unset %s to build it instead", m.Name, err, sourceVariable)
+			return fmt.Errorf("download %s: %w; unset %s to build it instead", m.Name, err, sourceVariable)
 		}
 		if err != nil {
-			report(fmt.Sprintf("published %s %s cannot be fetched (%v), so it is built", m.Name, m.Version, err))
+			report(fmt.Sprintf("cannot download %s %s, building it instead (%v)", m.Name, m.Version, err))
 		}
 	}
 	if len(missing) == 0 {
@@ -113,7 +113,7 @@ func obtain(ctx context.Context, report Report, m Module, programs []Program, fr
 	return build(ctx, report, m, missing, dir)
 }
 
-// lock keeps others from making the same programs.
+// lock prevents other processes from creating the same programs.
 func lock(ctx context.Context, dir string, waiting func()) (func(), error) {
 	return filelock.Take(ctx, filepath.Join(dir, ".lock"), waiting)
 }

@@ -20,7 +20,8 @@ import (
 	"time"
 )
 
-// sourceVariable chooses where programs that the cache lacks come from.
+// sourceVariable is the environment variable that selects the source of programs which the
+// cache does not contain.
 const sourceVariable = "RECONCILE_LAB_BINARIES"
 
 const (
@@ -29,6 +30,7 @@ const (
 	fromBuild     = "build"
 )
 
+// source returns the value of sourceVariable, or its default.
 func source() (string, error) {
 	switch from := os.Getenv(sourceVariable); from {
 	case "", fromAuto:
@@ -36,25 +38,25 @@ func source() (string, error) {
 	case fromPublished, fromBuild:
 		return from, nil
 	default:
-		return "", fmt.Errorf("%s is %q: it must be %s, %s or %s", sourceVariable, from, fromAuto, fromPublished, fromBuild)
+		return "", fmt.Errorf("%s: %q: must be one of: %s, %s, %s", sourceVariable, from, fromAuto, fromPublished, fromBuild)
 	}
 }
 
-// publishedModules are those whose releases kwokctl knows the addresses of. kwok
-// itself is always built, as that is what brings kwokctl.
+// publishedModules are the modules whose download addresses kwokctl knows. kwok itself is
+// always built, since kwokctl is one of its programs.
 var publishedModules = []string{"kubernetes", "etcd"}
 
 const (
-	// answerWithin bounds the wait for a first answer: a machine without internet
-	// must get on with building.
-	answerWithin = 5 * time.Second
-	// stalledAfter ends a download that no longer moves.
-	stalledAfter = 30 * time.Second
+	// connectTimeout limits the wait for the first answer, so that a machine without
+	// internet access starts to build soon.
+	connectTimeout = 5 * time.Second
+	// stallTimeout ends a download that receives no data.
+	stallTimeout = 30 * time.Second
 )
 
-// fetch downloads programs of one module and returns those that it could not get,
-// with the reason of the first. Modules that nobody publishes are no error.
-func fetch(ctx context.Context, report Report, m Module, programs []Program, dir string) ([]Program, error) {
+// downloadAll downloads programs of one module. It returns the programs that remain to be
+// built, and the first error. A module that is not published is not an error.
+func downloadAll(ctx context.Context, report Report, m Module, programs []Program, dir string) ([]Program, error) {
 	if !slices.Contains(publishedModules, m.Name) {
 		return programs, nil
 	}
@@ -78,7 +80,7 @@ func fetch(ctx context.Context, report Report, m Module, programs []Program, dir
 	return nil, nil
 }
 
-// artifacts asks kwokctl where the pinned versions are published.
+// artifacts returns the download addresses of the pinned versions, as kwokctl lists them.
 func artifacts(ctx context.Context, kwokctl string) ([]string, error) {
 	empty, err := os.MkdirTemp("", "reconcile-lab-kwokctl-")
 	if err != nil {
@@ -95,10 +97,11 @@ func artifacts(ctx context.Context, kwokctl string) ([]string, error) {
 	return strings.Fields(string(output)), nil
 }
 
-// addressOf finds a program's address. kwokctl lists the control plane only; the
-// other programs of Kubernetes lie beside it. An archive's member follows a "#".
+// addressOf returns the download address of a program. kwokctl lists the control plane
+// only; the other programs of Kubernetes are in the same directory as kube-apiserver. For
+// an archive, the name of the member follows a "#".
 func addressOf(artifacts []string, program string) (string, error) {
-	beside := ""
+	sibling := ""
 	for _, address := range artifacts {
 		archive, _, _ := strings.Cut(address, "#")
 		name := path.Base(archive)
@@ -106,28 +109,28 @@ func addressOf(artifacts []string, program string) (string, error) {
 		case name == program, strings.HasPrefix(name, program+"-v"):
 			return address, nil
 		case name == "kube-apiserver":
-			beside = strings.TrimSuffix(archive, name) + program
+			sibling = strings.TrimSuffix(archive, name) + program
 		}
 	}
-	if beside == "" || program == "etcd" {
-		return "", fmt.Errorf("kwokctl names no address for %s", program)
+	if sibling == "" || program == "etcd" {
+		return "", fmt.Errorf("kwokctl lists no address for %s", program)
 	}
-	return beside, nil
+	return sibling, nil
 }
 
-// client gives up soon where nothing answers.
+// client fails soon if no server answers.
 var client = &http.Client{Transport: &http.Transport{
 	Proxy:                 http.ProxyFromEnvironment,
-	DialContext:           (&net.Dialer{Timeout: answerWithin}).DialContext,
-	TLSHandshakeTimeout:   answerWithin,
-	ResponseHeaderTimeout: answerWithin,
+	DialContext:           (&net.Dialer{Timeout: connectTimeout}).DialContext,
+	TLSHandshakeTimeout:   connectTimeout,
+	ResponseHeaderTimeout: connectTimeout,
 }}
 
-// download checks a program against its published checksum before it appears in
-// dir.
+// download downloads one program and verifies its published checksum before the file
+// appears in dir.
 func download(ctx context.Context, report Report, m Module, p Program, address, dir string) error {
 	address, _, _ = strings.Cut(address, "#")
-	report(fmt.Sprintf("looking for the published %s %s", p.Name, m.Version))
+	report(fmt.Sprintf("looking for %s %s to download", p.Name, m.Version))
 	want, err := checksum(ctx, address)
 	if err != nil {
 		return err
@@ -140,7 +143,7 @@ func download(ctx context.Context, report Report, m Module, p Program, address, 
 		return err
 	}
 	if got != want {
-		return fmt.Errorf("%s has SHA-256 %s, published is %s", address, got, want)
+		return fmt.Errorf("%s: SHA-256 is %s, want %s as published", address, got, want)
 	}
 	if strings.HasSuffix(address, ".tar.gz") {
 		if err := extract(temporary, p.Name); err != nil {
@@ -153,17 +156,18 @@ func download(ctx context.Context, report Report, m Module, p Program, address, 
 	return os.Rename(temporary, filepath.Join(dir, p.Name))
 }
 
-// checksum reads <address>.sha256, else the line of SHA256SUMS beside it.
+// checksum returns the published SHA-256 of an address, from <address>.sha256 or from
+// SHA256SUMS in the same directory.
 func checksum(ctx context.Context, address string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, 2*connectTimeout)
 	defer cancel()
 	name := path.Base(address)
-	var failed error
+	var lastErr error
 	for _, source := range []string{address + ".sha256", strings.TrimSuffix(address, name) + "SHA256SUMS"} {
 		body, err := get(ctx, source)
 		if err != nil {
-			failed = err
-			// Only an answer makes it worth asking again.
+			lastErr = err
+			// Without any answer, the next address would not answer either.
 			if !errors.Is(err, errStatus) {
 				break
 			}
@@ -179,13 +183,15 @@ func checksum(ctx context.Context, address string) (string, error) {
 				return f[0], nil
 			}
 		}
-		failed = fmt.Errorf("%s names no checksum of %s", source, name)
+		lastErr = fmt.Errorf("%s contains no checksum of %s", source, name)
 	}
-	return "", failed
+	return "", lastErr
 }
 
-var errStatus = errors.New("unexpected answer")
+// errStatus is the error of an answer other than 200 OK.
+var errStatus = errors.New("unexpected status")
 
+// get requests the address and returns the body of the answer.
 func get(ctx context.Context, address string) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -202,7 +208,7 @@ func get(ctx context.Context, address string) (io.ReadCloser, error) {
 	return response.Body, nil
 }
 
-// save writes what the address answers to a file and returns its SHA-256.
+// save downloads the address to a file and returns the SHA-256 of the content.
 func save(ctx context.Context, address, file string) (sum string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -216,21 +222,22 @@ func save(ctx context.Context, address, file string) (sum string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	watchdog := time.AfterFunc(stalledAfter, cancel)
+	watchdog := time.AfterFunc(stallTimeout, cancel)
 	defer watchdog.Stop()
 	hash := sha256.New()
 	_, err = io.Copy(io.MultiWriter(out, hash), readerFunc(func(b []byte) (int, error) {
-		watchdog.Reset(stalledAfter)
+		watchdog.Reset(stallTimeout)
 		return body.Read(b)
 	}))
 	return hex.EncodeToString(hash.Sum(nil)), err
 }
 
+// readerFunc is a function that implements io.Reader.
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// extract replaces an archive by one program out of it.
+// extract replaces an archive with the program that it contains.
 func extract(archive, program string) error {
 	file, err := os.Open(archive)
 	if err != nil {
@@ -244,7 +251,7 @@ func extract(archive, program string) error {
 	for members := tar.NewReader(zipped); ; {
 		header, err := members.Next()
 		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("the archive holds no %s", program)
+			return fmt.Errorf("the archive does not contain %s", program)
 		}
 		if err != nil {
 			return err

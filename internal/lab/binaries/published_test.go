@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-func TestAddressesFollowFromThoseThatKwokctlNames(t *testing.T) {
+func TestAddressOf_DerivesAddressesFromThoseThatKwokctlLists(t *testing.T) {
 	artifacts := []string{
 		"https://releases.example/v1/bin/linux/amd64/kube-apiserver",
 		"https://releases.example/v1/bin/linux/amd64/kubectl",
@@ -30,7 +30,7 @@ func TestAddressesFollowFromThoseThatKwokctlNames(t *testing.T) {
 		}
 	}
 	if got, err := addressOf(artifacts[:2], "etcd"); err == nil {
-		t.Errorf("etcd is not beside Kubernetes, yet its address is %s", got)
+		t.Errorf("etcd is not published with Kubernetes, but got address %s", got)
 	}
 }
 
@@ -58,7 +58,7 @@ func archive(t *testing.T, files map[string]string) string {
 
 func sha(content string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(content))) }
 
-func TestADownloadAppearsOnlyWithItsPublishedChecksum(t *testing.T) {
+func TestDownload_AcceptsOnlyThePublishedChecksum(t *testing.T) {
 	tarball := archive(t, map[string]string{"etcd-v3/README": "no", "etcd-v3/etcd": "the program"})
 	for _, test := range []struct {
 		name    string
@@ -69,9 +69,9 @@ func TestADownloadAppearsOnlyWithItsPublishedChecksum(t *testing.T) {
 	}{
 		{"a program with its checksum file", map[string]string{"/bin/etcd": "the program", "/bin/etcd.sha256": sha("the program") + "\n"}, "/bin/etcd", "the program", ""},
 		{"an archive with a list of checksums", map[string]string{"/v3/etcd.tar.gz": tarball, "/v3/SHA256SUMS": sha("other") + "  other.tar.gz\n" + sha(tarball) + "  etcd.tar.gz\n"}, "/v3/etcd.tar.gz#etcd", "the program", ""},
-		{"a program that is not what was published", map[string]string{"/bin/etcd": "tampered", "/bin/etcd.sha256": sha("the program")}, "/bin/etcd", "", "SHA-256"},
+		{"a program with other content than published", map[string]string{"/bin/etcd": "tampered", "/bin/etcd.sha256": sha("the program")}, "/bin/etcd", "", "SHA-256"},
 		{"a program without a checksum", map[string]string{"/bin/etcd": "the program"}, "/bin/etcd", "", "404"},
-		{"an archive without the program", map[string]string{"/v3/etcd.tar.gz": archive(t, nil), "/v3/SHA256SUMS": sha(archive(t, nil)) + " *etcd.tar.gz\n"}, "/v3/etcd.tar.gz#etcd", "", "no etcd"},
+		{"an archive without the program", map[string]string{"/v3/etcd.tar.gz": archive(t, nil), "/v3/SHA256SUMS": sha(archive(t, nil)) + " *etcd.tar.gz\n"}, "/v3/etcd.tar.gz#etcd", "", "does not contain etcd"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -103,32 +103,32 @@ func TestADownloadAppearsOnlyWithItsPublishedChecksum(t *testing.T) {
 	}
 }
 
-func TestWherePublishedProgramsCannotBeReachedTheyAreBuilt(t *testing.T) {
+func TestEnsure_BuildsProgramsThatCannotBeDownloaded(t *testing.T) {
 	log := fakeGo(t, `case $out in *kwokctl*) printf '#!/bin/sh\necho http://127.0.0.1:1/kube-scheduler http://127.0.0.1:1/kube-apiserver\n' >"$out"; chmod 755 "$out";;
 *) echo "$out" >>"$log/built"; `+compiles+`;; esac`)
 	t.Setenv(sourceVariable, "")
-	var said []string
-	if _, err := Ensure(t.Context(), func(step string) { said = append(said, step) }, "kube-scheduler"); err != nil {
+	var steps []string
+	if _, err := Ensure(t.Context(), func(step string) { steps = append(steps, step) }, "kube-scheduler"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(log, "built")); err != nil {
 		t.Error("kube-scheduler was not built")
 	}
-	if text := strings.Join(said, "\n"); !strings.Contains(text, "so it is built") || !strings.Contains(text, "connection refused") {
-		t.Errorf("nothing says why it is built:\n%s", text)
+	if text := strings.Join(steps, "\n"); !strings.Contains(text, "building it instead") || !strings.Contains(text, "connection refused") {
+		t.Errorf("no report contains the reason of the build:\n%s", text)
 	}
 
 	t.Setenv(sourceVariable, fromPublished)
 	_, err := Ensure(t.Context(), quiet, "kube-apiserver")
 	if err == nil || !strings.Contains(err.Error(), sourceVariable) {
-		t.Errorf("error %v should name %s", err, sourceVariable)
+		t.Errorf("error %v must contain %s", err, sourceVariable)
 	}
 }
 
-func TestAWrongSourceIsRefused(t *testing.T) {
+func TestEnsure_RejectsAnUnknownSource(t *testing.T) {
 	t.Setenv(sourceVariable, "internet")
 	_, err := Ensure(t.Context(), quiet, "etcd")
 	if err == nil || !strings.Contains(err.Error(), `"internet"`) {
-		t.Errorf("error %v should name the value", err)
+		t.Errorf("error %v must contain the value", err)
 	}
 }

@@ -6,30 +6,31 @@ import (
 	"strings"
 )
 
-// Module is a Go module and the programs that are built from it.
+// Module is a Go module from which programs are built.
 type Module struct {
-	// Name is short and ours: the folder in the cache and the file in modules/.
+	// Name is a short name: it names the directory in the cache and the files in modules/.
 	Name string
-	// Path and Version are the Go module's.
+	// Path and Version identify the Go module.
 	Path, Version string
-	// LDFlags are given to the linker besides -s -w.
+	// LDFlags are linker flags in addition to -s -w.
 	LDFlags []string
-	// Programs in the order in which they are best built.
+	// Programs is in build order.
 	Programs []Program
 }
 
 // Program is one executable of a module.
 type Program struct {
-	// Name of the file.
+	// Name is the file name.
 	Name string
-	// Package is its main package; "." is the one that modules/<module>.go.txt holds.
+	// Package is the main package; "." is the one in modules/<module>.go.txt.
 	Package string
-	// Took is how long a build takes with cold caches on two cores, for the user.
-	Took string
+	// BuildTime is the duration of a build with empty caches on two cores, as text for
+	// progress messages.
+	BuildTime string
 }
 
-// modules is the one place where versions are written; modules/<name>.mod repeats
-// them for Go, and a test compares the two.
+// modules defines all versions. modules/<name>.mod repeats them for Go; a test compares
+// the two.
 var modules = []Module{
 	{
 		Name: "etcd", Path: "go.etcd.io/etcd/server/v3", Version: "v3.6.16",
@@ -90,10 +91,10 @@ var modules = []Module{
 	},
 }
 
-// Modules returns the table.
+// Modules returns the table of modules.
 func Modules() []Module { return slices.Clone(modules) }
 
-// Version of a module of the table, by its short name; empty if there is none.
+// Version returns the version of a module by its short name, or "" for an unknown module.
 func Version(module string) string {
 	for _, m := range modules {
 		if m.Name == module {
@@ -103,7 +104,7 @@ func Version(module string) string {
 	return ""
 }
 
-// lookup finds the module and the program that a name stands for.
+// lookup returns the program of that name and its module.
 func lookup(name string) (Module, Program, error) {
 	var known []string
 	for _, m := range modules {
@@ -114,5 +115,5 @@ func lookup(name string) (Module, Program, error) {
 			known = append(known, p.Name)
 		}
 	}
-	return Module{}, Program{}, fmt.Errorf("unknown program %q: choose from %s", name, strings.Join(known, ", "))
+	return Module{}, Program{}, fmt.Errorf("unknown program %q; must be one of: %s", name, strings.Join(known, ", "))
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestTheTableAndTheWrapperModulesAgree(t *testing.T) {
+func TestModules_AgreeWithTheWrapperModules(t *testing.T) {
 	files := map[string]bool{}
 	programs := map[string]string{}
 	for _, m := range modules {
@@ -18,8 +18,8 @@ func TestTheTableAndTheWrapperModulesAgree(t *testing.T) {
 				t.Errorf("program %s is in %s and in %s", p.Name, other, m.Name)
 			}
 			programs[p.Name] = m.Name
-			if p.Took == "" {
-				t.Errorf("%s: nothing says how long its build takes", p.Name)
+			if p.BuildTime == "" {
+				t.Errorf("%s has no build time", p.Name)
 			}
 		}
 		for _, extension := range []string{".mod", ".sum", ".go.txt"} {
@@ -51,7 +51,7 @@ func TestTheTableAndTheWrapperModulesAgree(t *testing.T) {
 		}
 		for _, flag := range m.LDFlags {
 			if version := regexp.MustCompile(`ersion=(v.*)$`).FindStringSubmatch(flag); version != nil && version[1] != m.Version {
-				t.Errorf("%s: %s names another version than %s", m.Name, flag, m.Version)
+				t.Errorf("%s: %s contains another version than %s", m.Name, flag, m.Version)
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func TestTheTableAndTheWrapperModulesAgree(t *testing.T) {
 	}
 }
 
-func TestEveryStagingModuleOfKubernetesIsOfTheSameRelease(t *testing.T) {
+func TestModules_PinEveryStagingModuleOfKubernetesToOneRelease(t *testing.T) {
 	mod, err := wrappers.ReadFile("modules/kubernetes.mod")
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestEveryStagingModuleOfKubernetesIsOfTheSameRelease(t *testing.T) {
 	}
 }
 
-func TestAProgramIsFoundInTheCacheOnlyWhenItIsExecutable(t *testing.T) {
+func TestFind_AcceptsOnlyExecutableFiles(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", cache)
 	want := filepath.Join(cache, "reconcile-lab", "bin", "etcd-"+Version("etcd"), "etcd")
@@ -93,7 +93,7 @@ func TestAProgramIsFoundInTheCacheOnlyWhenItIsExecutable(t *testing.T) {
 		want bool
 	}{
 		{"no file", 0, false},
-		{"a file that may not be executed", 0o644, false},
+		{"a file that is not executable", 0o644, false},
 		{"an executable", 0o755, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -114,9 +114,9 @@ func TestAProgramIsFoundInTheCacheOnlyWhenItIsExecutable(t *testing.T) {
 	}
 }
 
-func TestAnUnknownProgramIsRefusedWithTheKnownOnes(t *testing.T) {
+func TestFind_ListsTheKnownProgramsForAnUnknownOne(t *testing.T) {
 	_, _, err := Find("kubelt")
 	if err == nil || !strings.Contains(err.Error(), `"kubelt"`) || !strings.Contains(err.Error(), "kubelet") {
-		t.Errorf("error %v should name the wrong name and the known ones", err)
+		t.Errorf("error %v must contain the unknown name and the known ones", err)
 	}
 }

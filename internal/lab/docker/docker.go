@@ -1,8 +1,8 @@
-// Package docker runs the docker command line, and says what to do where it cannot be.
+// Package docker runs the docker command line.
 //
-// It promises errors that hold what docker said, or the remedy where docker is missing,
-// not running or out of disk. It keeps no connection and no state; hack/docker/docker.sh
-// installs and starts the engine.
+// Its errors contain the last line that docker printed, or a remedy where docker is
+// missing, not running or out of disk space. It keeps no connection and no state.
+// hack/docker/docker.sh installs and starts Docker Engine.
 package docker
 
 import (
@@ -16,8 +16,8 @@ import (
 	"syscall"
 )
 
-// minFree is what a node image and four clusters take, with some room.
-const minFree = 5 << 30
+// minFreeBytes is the disk space that a node image and four clusters need.
+const minFreeBytes = 5 << 30
 
 // Run runs docker with the arguments and returns its trimmed output.
 func Run(ctx context.Context, args ...string) (string, error) {
@@ -26,12 +26,12 @@ func Run(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(out.String()), err
 }
 
-// Pipe runs docker with the arguments between a reader and a writer, either of which
-// may be nil.
+// Pipe runs docker with the arguments. in is its standard input and out its standard
+// output; both may be nil.
 func Pipe(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
-	var said bytes.Buffer
+	var errOut bytes.Buffer
 	cmd := exec.CommandContext(ctx, "docker", args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, &said
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, &errOut
 	err := cmd.Run()
 	switch {
 	case err == nil:
@@ -39,11 +39,11 @@ func Pipe(ctx context.Context, in io.Reader, out io.Writer, args ...string) erro
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, exec.ErrNotFound):
-		return errors.New("docker is not installed: run `make docker` (on Debian), or install Docker Engine")
+		return errors.New("docker is not installed; run `make docker` (on Debian), or install Docker Engine")
 	}
-	message := lastLine(said.String())
+	message := lastLine(errOut.String())
 	if strings.Contains(message, "no space left on device") {
-		return fmt.Errorf("docker %s: the disk is full: make room, for example with `docker system prune`", args[0])
+		return fmt.Errorf("docker %s: the disk is full; free some space, for example with `docker system prune`", args[0])
 	}
 	if message == "" {
 		message = err.Error()
@@ -51,35 +51,36 @@ func Pipe(ctx context.Context, in io.Reader, out io.Writer, args ...string) erro
 	return fmt.Errorf("docker %s: %s", args[0], message)
 }
 
-// Check returns an error with a remedy if no daemon answers, or if it has too little
-// disk for clusters.
+// Check returns an error with a remedy if no daemon answers or if its disk has too little
+// free space.
 func Check(ctx context.Context) error {
 	root, err := Run(ctx, "info", "--format", "{{.DockerRootDir}}")
 	if err != nil && ctx.Err() == nil {
 		if _, missing := exec.LookPath("docker"); missing != nil {
 			return err
 		}
-		return fmt.Errorf("no Docker daemon answers: run `make docker`, or start Docker (%w)", err)
+		return fmt.Errorf("no Docker daemon answers: %w; run `make docker`, or start Docker", err)
 	}
 	if err != nil {
 		return err
 	}
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(root, &fs); err != nil {
-		return nil // a daemon elsewhere: its disk cannot be seen from here
+		return nil // the daemon runs on another machine
 	}
-	if free := uint64(fs.Bavail) * uint64(fs.Bsize); free < minFree {
-		return fmt.Errorf("%s has %.1f GiB free, %d are needed: make room, for example with `docker system prune`", root, float64(free)/(1<<30), minFree>>30)
+	if free := uint64(fs.Bavail) * uint64(fs.Bsize); free < minFreeBytes {
+		return fmt.Errorf("%s has %.1f GiB of free space, %d GiB are needed; free some, for example with `docker system prune`", root, float64(free)/(1<<30), minFreeBytes>>30)
 	}
 	return nil
 }
 
-// HasImage says whether the daemon has the image.
+// HasImage reports whether the daemon has the image.
 func HasImage(ctx context.Context, image string) bool {
 	_, err := Run(ctx, "image", "inspect", "--format", "{{.Id}}", image)
 	return err == nil
 }
 
+// lastLine returns the last line of the text.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])

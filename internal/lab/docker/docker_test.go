@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// onPath makes a script the only program of that name, beside the system's others.
+// onPath puts a script of that name first on PATH.
 func onPath(t *testing.T, name, script string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -23,15 +23,15 @@ func onPath(t *testing.T, name, script string) {
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-func TestErrorsNameTheRemedy(t *testing.T) {
+func TestCheck_ErrorsNameTheRemedy(t *testing.T) {
 	tests := map[string]struct {
-		script string // none: docker is missing
+		script string // empty if docker is missing
 		want   []string
 	}{
 		"docker is missing":       {"", []string{"docker is not installed", "make docker"}},
 		"no daemon answers":       {"echo 'Cannot connect to the Docker daemon' >&2; exit 1", []string{"no Docker daemon answers", "make docker", "Cannot connect"}},
 		"the disk is full":        {"echo 'write /x: no space left on device' >&2; exit 1", []string{"disk is full", "docker system prune"}},
-		"the daemon's last words": {"echo 'a warning' >&2; echo 'the reason' >&2; exit 1", []string{"docker info: the reason"}},
+		"the last line of docker": {"echo 'a warning' >&2; echo 'the reason' >&2; exit 1", []string{"docker info: the reason"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestErrorsNameTheRemedy(t *testing.T) {
 	}
 }
 
-func TestEndedContextIsTheError(t *testing.T) {
+func TestRun_ReturnsTheErrorOfTheContext(t *testing.T) {
 	onPath(t, "docker", "exec sleep 60")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -62,10 +62,11 @@ func TestEndedContextIsTheError(t *testing.T) {
 	}
 }
 
-// TestRuntimeWrapper runs the wrapper with a runc that only tells its arguments.
-func TestRuntimeWrapper(t *testing.T) {
+// TestRuntimeWrapper_RemovesTheCapability runs the wrapper with a runc that prints its
+// arguments.
+func TestRuntimeWrapper_RemovesTheCapability(t *testing.T) {
 	if _, err := exec.LookPath("jq"); err != nil {
-		t.Log("not run: the wrapper needs jq, which is not installed here")
+		t.Log("not run: the wrapper needs jq, which is not installed")
 		return
 	}
 	const process = `{"capabilities":{"bounding":["CAP_SYS_RESOURCE","CAP_KILL"],"effective":["CAP_SYS_RESOURCE"]},"oomScoreAdj":-999,"rlimits":[{"type":"RLIMIT_NOFILE"}],"cwd":"/"}`
@@ -88,13 +89,13 @@ func TestRuntimeWrapper(t *testing.T) {
 				return []string{"exec", "--process", filepath.Join(dir, "process.json"), "name"}
 			},
 		},
-		"a positive score stays": {
+		"a positive OOM score is unchanged": {
 			"process.json", `{"oomScoreAdj":100}`, `{"oomScoreAdj":100}`,
 			func(dir string) []string {
 				return []string{"exec", "--process", filepath.Join(dir, "process.json"), "name"}
 			},
 		},
-		"other commands pass": {
+		"other commands are unchanged": {
 			"config.json", `{"process":` + process + `}`, `{"process":` + process + `}`,
 			func(string) []string { return []string{"kill", "name", "TERM"} },
 		},

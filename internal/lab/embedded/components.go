@@ -13,10 +13,10 @@ const (
 	kwok              = "kwok"
 )
 
-// programs in the order in which they start.
+// programs is in the order in which they start.
 var programs = []string{etcd, apiServer, controllerManager, scheduler, kwok}
 
-// files are the paths inside the folder of a cluster.
+// files returns the paths inside the directory of a cluster.
 type files struct{ dir string }
 
 func (f files) path(elements ...string) string {
@@ -28,8 +28,8 @@ func (f files) kubeconfig() string     { return f.path("kubeconfig") }
 func (f files) config() string         { return f.path("cluster.json") }
 func (f files) stages() string         { return f.path("kwok.yaml") }
 
-// arguments of a program. Every list names the folder at least once, by which the
-// process is found again.
+// arguments returns the arguments of a program. They name the directory of the cluster at
+// least once, so that package process finds the process.
 func arguments(program string, f files, ports ports) []string {
 	clientURL := fmt.Sprintf("http://127.0.0.1:%d", ports.Etcd)
 	peerURL := fmt.Sprintf("http://127.0.0.1:%d", ports.EtcdPeer)
@@ -45,7 +45,7 @@ func arguments(program string, f files, ports ports) []string {
 			"--initial-cluster=lab=" + peerURL,
 			"--auto-compaction-retention=1",
 			"--quota-backend-bytes=8589934592",
-			// A lab is cheap to make again; waiting for the disk is not.
+			// A lab can be created again, so its data need not survive a power failure.
 			"--unsafe-no-fsync",
 			"--log-level=warn",
 		}
@@ -63,35 +63,35 @@ func arguments(program string, f files, ports ports) []string {
 			"--service-cluster-ip-range=10.96.0.0/16",
 			"--authorization-mode=Node,RBAC",
 			"--allow-privileged=true",
-			// Nothing in the cluster could reach 127.0.0.1 through the Service
-			// "kubernetes", and its endpoints may not hold that address.
+			// The endpoints of the Service "kubernetes" must not contain 127.0.0.1, and no
+			// pod could reach the API server there.
 			"--endpoint-reconciler-type=none",
 		}
 	case controllerManager:
-		return append(client(f),
+		return append(clientArguments(f),
 			"--service-account-private-key-file="+f.pki("server.key"),
 			"--root-ca-file="+f.pki("ca.crt"),
-			// Simulated nodes do not fail, but kwok may be held up on a busy machine.
+			// Simulated nodes do not fail, but kwok may be late on a busy machine.
 			"--node-monitor-period=1m",
 			"--node-monitor-grace-period=1h",
 		)
 	case scheduler:
-		return client(f)
+		return clientArguments(f)
 	case kwok:
 		return []string{
 			"--kubeconfig=" + f.kubeconfig(),
 			"--config=" + f.stages(),
 			"--manage-all-nodes=true",
-			// Leases are renewed four times in this time, for nobody's benefit.
+			// kwok renews leases four times in this period. Nothing reads them.
 			"--node-lease-duration-seconds=1200",
 		}
 	}
 	return nil
 }
 
-// client arguments of the controller manager and the scheduler: there is one of
-// each, and the lab must not measure their client-side rate limit.
-func client(f files) []string {
+// clientArguments returns the common arguments of controller manager and scheduler. They
+// need no leader election. A low client-side rate limit would distort measurements.
+func clientArguments(f files) []string {
 	return []string{
 		"--kubeconfig=" + f.kubeconfig(),
 		"--leader-elect=false",

@@ -25,7 +25,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/process"
 )
 
-func folder(t *testing.T) files {
+func clusterFiles(t *testing.T) files {
 	t.Helper()
 	f := files{dir: filepath.Join(t.TempDir(), "hub")}
 	if err := os.MkdirAll(f.path("logs"), 0o700); err != nil {
@@ -34,24 +34,24 @@ func folder(t *testing.T) files {
 	return f
 }
 
-func TestEveryProgramNamesItsFolderAndListensOnThisMachineOnly(t *testing.T) {
+func TestArguments_NameTheDirectoryAndListenOnLoopback(t *testing.T) {
 	f := files{dir: "/state/clusters/hub"}
 	p := ports{APIServer: 20001, Etcd: 20002, EtcdPeer: 20003}
 	for _, program := range programs {
 		args := arguments(program, f, p)
 		if !slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "/state/clusters/hub/") }) {
-			t.Errorf("%s could not be found again by %v", program, args)
+			t.Errorf("%s cannot be found by its arguments %v", program, args)
 		}
 		if text := strings.Join(args, " "); strings.Contains(text, "0.0.0.0") {
-			t.Errorf("%s listens for the network: %s", program, text)
+			t.Errorf("%s listens on every interface: %s", program, text)
 		}
 		if got := clusterOf("/state/clusters", append([]string{program}, args...)); got != "hub" {
-			t.Errorf("%s seems to belong to cluster %q", program, got)
+			t.Errorf("%s is attributed to cluster %q", program, got)
 		}
 	}
 }
 
-func TestPortsAreKeptDistinctAndBelowThoseOfOutgoingConnections(t *testing.T) {
+func TestChoosePorts_ReturnsDistinctPortsBelowTheEphemeralRange(t *testing.T) {
 	seen := map[int]bool{}
 	for range 20 {
 		p, err := choosePorts()
@@ -67,27 +67,27 @@ func TestPortsAreKeptDistinctAndBelowThoseOfOutgoingConnections(t *testing.T) {
 	}
 }
 
-func TestPortsSurviveARoundTripAndADamagedFileIsAsNone(t *testing.T) {
-	f := folder(t)
+func TestLoadPorts_ReadsSavedPortsAndIgnoresADamagedFile(t *testing.T) {
+	f := clusterFiles(t)
 	want := ports{APIServer: 1, Etcd: 2, EtcdPeer: 3}
 	if err := savePorts(f, want); err != nil {
 		t.Fatal(err)
 	}
-	if got, made, err := loadPorts(f); err != nil || !made || got != want {
-		t.Errorf("got %+v, %v, %v", got, made, err)
+	if got, exists, err := loadPorts(f); err != nil || !exists || got != want {
+		t.Errorf("got %+v, %v, %v", got, exists, err)
 	}
 	for _, content := range []string{"", "{", `{"apiServer":1}`} {
 		if err := os.WriteFile(f.config(), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, made, err := loadPorts(f); err != nil || made {
-			t.Errorf("%q counts as made: %v", content, err)
+		if _, exists, err := loadPorts(f); err != nil || exists {
+			t.Errorf("%q counts as saved ports: %v", content, err)
 		}
 	}
 }
 
-func TestAPortThatSomebodyTookIsChanged(t *testing.T) {
-	f := folder(t)
+func TestEnsurePorts_ChangesAPortThatAnotherProgramUses(t *testing.T) {
+	f := clusterFiles(t)
 	chosen, err := choosePorts()
 	if err != nil {
 		t.Fatal(err)
@@ -95,19 +95,19 @@ func TestAPortThatSomebodyTookIsChanged(t *testing.T) {
 	if err := savePorts(f, chosen); err != nil {
 		t.Fatal(err)
 	}
-	if kept, err := settlePorts(t.Context(), f, func(string) {}); err != nil || kept != chosen {
+	if kept, err := ensurePorts(t.Context(), f, func(string) {}); err != nil || kept != chosen {
 		t.Errorf("free ports were changed: %+v to %+v, %v", chosen, kept, err)
 	}
 	listener := listen(t, chosen.Etcd)
 	defer listener()
-	told := ""
-	changed, err := settlePorts(t.Context(), f, func(step string) { told = step })
-	if err != nil || changed.Etcd == chosen.Etcd || !strings.Contains(told, "taken") {
-		t.Errorf("got %+v, %v, told %q", changed, err, told)
+	reported := ""
+	changed, err := ensurePorts(t.Context(), f, func(step string) { reported = step })
+	if err != nil || changed.Etcd == chosen.Etcd || !strings.Contains(reported, "another program uses port") {
+		t.Errorf("got %+v, %v, reported %q", changed, err, reported)
 	}
 }
 
-// listen takes a port as another program would.
+// listen occupies a port, as another program does.
 func listen(t *testing.T, port int) func() {
 	t.Helper()
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
@@ -117,8 +117,8 @@ func listen(t *testing.T, port int) func() {
 	return func() { _ = listener.Close() }
 }
 
-func TestCertificatesAreMadeOnceAndTrustEachOther(t *testing.T) {
-	f := folder(t)
+func TestEnsurePKI_IssuesCertificatesOnce(t *testing.T) {
+	f := clusterFiles(t)
 	if err := ensurePKI(f); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestCertificatesAreMadeOnceAndTrustEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after, err := os.ReadFile(f.pki("ca.crt")); err != nil || string(after) != string(before) {
-		t.Error("the second call made a new authority")
+		t.Error("the second call created a new authority")
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(before)
@@ -151,7 +151,7 @@ func TestCertificatesAreMadeOnceAndTrustEachOther(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if name == "server" && certificate.VerifyHostname("127.0.0.1") != nil {
-			t.Error("the server's certificate is not for 127.0.0.1")
+			t.Error("the certificate of the server is not valid for 127.0.0.1")
 		}
 	}
 	content, err := kubeconfig(f, "https://127.0.0.1:1", "hub")
@@ -163,7 +163,7 @@ func TestCertificatesAreMadeOnceAndTrustEachOther(t *testing.T) {
 	}
 }
 
-func TestANodeBearsTheLargestCachesOfTheExamples(t *testing.T) {
+func TestNode_HasRoomForTheLargestCachesOfTheExamples(t *testing.T) {
 	need := resource.MustParse("9830Mi")
 	size := node(1).Status.Allocatable
 	if memory := size[corev1.ResourceMemory]; memory.Value() < 4*need.Value() {
@@ -171,7 +171,7 @@ func TestANodeBearsTheLargestCachesOfTheExamples(t *testing.T) {
 	}
 }
 
-func TestStagesAreYAML(t *testing.T) {
+func TestStages_AreValidYAML(t *testing.T) {
 	for _, document := range strings.Split(string(stages), "\n---\n") {
 		var stage struct {
 			Kind     string
@@ -183,15 +183,15 @@ func TestStagesAreYAML(t *testing.T) {
 	}
 }
 
-func TestAProgramThatEndedIsExplained(t *testing.T) {
+func TestExplain_NamesTheCauseOfAnExit(t *testing.T) {
 	for _, test := range []struct{ name, log, want string }{
 		{"full disk", "write /x: no space left on device\n", "disk is full"},
-		{"taken port", "listen tcp 127.0.0.1:1: bind: address already in use\n", "took its port"},
+		{"port in use", "listen tcp 127.0.0.1:1: bind: address already in use\n", "uses its port"},
 		{"killed for memory", "", "memory"},
 		{"anything else", "starting\nunknown flag --x\n", "unknown flag --x"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f := folder(t)
+			f := clusterFiles(t)
 			if err := os.WriteFile(f.log(etcd), []byte(test.log), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -203,8 +203,9 @@ func TestAProgramThatEndedIsExplained(t *testing.T) {
 	}
 }
 
-// One real cluster, where the programs are there; the end-to-end suites make labs.
-func TestAClusterIsMadeRepairedAndRemoved(t *testing.T) {
+// TestProvider_CreatesRepairsAndDeletesACluster runs one real cluster. It is skipped where
+// the programs are not in the cache; the end-to-end suites create whole labs.
+func TestProvider_CreatesRepairsAndDeletesACluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an API server")
 	}
@@ -230,21 +231,21 @@ func TestAClusterIsMadeRepairedAndRemoved(t *testing.T) {
 		}
 	}
 
-	// Interrupted as soon as the first programs run.
+	// An interruption as soon as the first programs run.
 	interrupted, cancel := context.WithCancel(ctx)
 	if err := p.Create(interrupted, "hub", lab.RoleHub, func(string) { cancel() }); !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v", err)
 	}
 	if p.Ready(ctx, "hub") {
-		t.Error("half a cluster is ready")
+		t.Error("an incomplete cluster is ready")
 	}
 	if names, err := p.List(ctx); err != nil || !slices.Equal(names, []string{"hub"}) {
 		t.Errorf("List = %v, %v", names, err)
 	}
 	create()
 
-	folder := filepath.Join(dir, "clusters", "hub")
-	if err := process.Stop(ctx, 0, folder, controllerManager, kwok); err != nil {
+	clusterDir := filepath.Join(dir, "clusters", "hub")
+	if err := process.Stop(ctx, 0, clusterDir, controllerManager, kwok); err != nil {
 		t.Fatal(err)
 	}
 	if p.Ready(ctx, "hub") {
@@ -255,8 +256,8 @@ func TestAClusterIsMadeRepairedAndRemoved(t *testing.T) {
 	if err := p.Delete(ctx, "hub"); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := process.Find(folder, programs...); err != nil || len(found) > 0 {
-		t.Errorf("left running: %v, %v", found, err)
+	if found, err := process.Find(clusterDir, programs...); err != nil || len(found) > 0 {
+		t.Errorf("still running: %v, %v", found, err)
 	}
 	if names, err := p.List(ctx); err != nil || len(names) > 0 {
 		t.Errorf("List = %v, %v after Delete", names, err)

@@ -10,46 +10,46 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/process"
 )
 
-// Stop kills the cluster's API server, so that connections to it are refused. Its
-// etcd and its controllers go on; Create starts it again.
+// Stop kills the API server of the cluster, so that connections to it are refused. Its
+// etcd and its controllers keep running; Create starts the API server again.
 func (p *provider) Stop(ctx context.Context, cluster string) error {
 	f := p.files(cluster)
 	if err := process.Stop(ctx, 0, f.dir, apiServer); err != nil {
 		return fmt.Errorf("stop the API server of %s: %w", cluster, err)
 	}
-	chosen, made, err := loadPorts(f)
-	if err != nil || !made {
+	saved, exists, err := loadPorts(f)
+	if err != nil || !exists {
 		return err
 	}
-	// The kernel closes what a process had open after it has taken it off the list;
-	// a Create just then would take the port for somebody else's and change it.
+	// The kernel closes the sockets of a process after it has removed it from the process
+	// list. A Create in between would find the port in use and choose another.
 	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
-		_, taken := chosen.taken(apiServer)
-		return !taken, nil
+		_, used := saved.inUse(apiServer)
+		return !used, nil
 	})
 }
 
-// Freeze stops the API server with SIGSTOP: its connections stay open.
-func (p *provider) Freeze(_ context.Context, cluster string) error {
+// Pause stops the API server with SIGSTOP. Its connections stay open.
+func (p *provider) Pause(_ context.Context, cluster string) error {
 	found, err := process.Find(p.files(cluster).dir, apiServer)
 	if err != nil {
 		return err
 	}
 	if len(found) == 0 {
-		return fmt.Errorf("the API server of %s does not run: reconcile-lab up starts it", cluster)
+		return fmt.Errorf("the API server of %s does not run; start it with reconcile-lab up", cluster)
 	}
-	return process.Freeze(found...)
+	return process.Pause(found...)
 }
 
-// Thaw undoes Freeze.
-func (p *provider) Thaw(_ context.Context, cluster string) error {
+// Resume undoes Pause.
+func (p *provider) Resume(_ context.Context, cluster string) error {
 	found, err := process.Find(p.files(cluster).dir, apiServer)
 	if err != nil {
 		return err
 	}
-	process.Continue(found...)
-	return nil
+	return process.Resume(found...)
 }
 
-// HostAddress is loopback: the hub manager is a process of this machine.
+// HostAddress returns the loopback address, since the hub manager is a process of this
+// machine.
 func (*provider) HostAddress(context.Context) (string, error) { return "127.0.0.1", nil }

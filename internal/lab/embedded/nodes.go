@@ -13,10 +13,11 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/process"
 )
 
-// nodeCount nodes in as many zones make spreading and anti-affinity mean something.
+// nodeCount is the number of nodes. Each has a zone of its own, so that topology spread
+// and anti-affinity have an effect.
 const nodeCount = 3
 
-// node is big enough for the largest caches of the examples; nothing runs on it.
+// node returns a simulated node with room for the largest caches of the examples.
 func node(i int) *corev1.Node {
 	name := fmt.Sprintf("node-%d", i)
 	size := corev1.ResourceList{
@@ -45,7 +46,7 @@ func node(i int) *corev1.Node {
 	}
 }
 
-// ensureNodes creates those that are missing.
+// ensureNodes creates missing nodes.
 func ensureNodes(ctx context.Context, c kubernetes.Interface) error {
 	for i := 1; i <= nodeCount; i++ {
 		_, err := c.CoreV1().Nodes().Create(ctx, node(i), metav1.CreateOptions{})
@@ -56,7 +57,7 @@ func ensureNodes(ctx context.Context, c kubernetes.Interface) error {
 	return nil
 }
 
-// nodesReady says whether pods can be scheduled and run, and if not, why.
+// nodesReady reports whether every node is ready.
 func nodesReady(ctx context.Context, c kubernetes.Interface) (bool, error) {
 	nodes, err := c.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -73,16 +74,16 @@ func nodesReady(ctx context.Context, c kubernetes.Interface) (bool, error) {
 	return ready >= nodeCount, nil
 }
 
-// releaseNodes takes the nodes from a kwok that has ended: it holds them by leases,
-// until whose end, 20 minutes, the next one would leave their pods alone.
-func (s *starter) releaseNodes(ctx context.Context, c kubernetes.Interface) error {
+// deleteNodeLeases deletes the leases of a kwok that has ended. A new kwok would otherwise
+// ignore the pods of these nodes until the leases expire, up to 20 minutes later.
+func (s *starter) deleteNodeLeases(ctx context.Context, c kubernetes.Interface) error {
 	found, err := process.Find(s.files.dir, kwok)
 	if err != nil || len(found) > 0 {
 		return err
 	}
 	err = c.CoordinationV1().Leases(corev1.NamespaceNodeLease).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("release the nodes: %w", err)
+		return fmt.Errorf("delete the node leases: %w", err)
 	}
 	return nil
 }

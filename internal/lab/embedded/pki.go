@@ -1,30 +1,22 @@
 package embedded
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
-	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
 
 	"github.com/reconcile-lab/reconcile-lab/internal/lab"
+	"github.com/reconcile-lab/reconcile-lab/internal/lab/pki"
 )
 
-// lifetime of certificates: longer than anyone keeps a lab.
-const lifetime = 10 * 365 * 24 * time.Hour
-
-// ensurePKI makes a certificate authority with a certificate for the API server,
-// whose key signs service account tokens too, and one for the administrator. The
-// folder appears complete or not at all.
+// ensurePKI creates the certificate authority of a cluster, the certificate of its API
+// server and the one of its administrator. The key of the API server also signs service
+// account tokens. The directory is renamed into place, so it is complete or missing.
 func ensurePKI(f files) error {
 	if _, err := os.Stat(f.path("pki")); err == nil {
 		return nil
@@ -35,68 +27,40 @@ func ensurePKI(f files) error {
 	}
 	defer func() { _ = os.RemoveAll(temporary) }()
 
-	ca := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: "reconcile-lab"},
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-	}
-	caKey, err := issue(temporary, "ca", ca, nil, nil)
+	authority, err := pki.NewAuthority("reconcile-lab")
 	if err != nil {
 		return err
 	}
-	server := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: "kube-apiserver"},
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	if _, err := issue(temporary, "server", server, ca, caKey); err != nil {
+	server, err := authority.Issue(cert.Config{
+		CommonName: "kube-apiserver",
+		AltNames: cert.AltNames{
+			DNSNames: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
+			IPs:      []net.IP{net.IPv4(127, 0, 0, 1)},
+		},
+		Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	if err != nil {
 		return err
 	}
-	admin := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: "reconcile-lab-admin", Organization: []string{"system:masters"}},
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	if _, err := issue(temporary, "admin", admin, ca, caKey); err != nil {
+	admin, err := authority.Issue(cert.Config{
+		CommonName: "reconcile-lab-admin", Organization: []string{"system:masters"},
+		Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	if err != nil {
 		return err
+	}
+	for name, pair := range map[string]pki.Pair{"ca": authority.Pair, "server": server, "admin": admin} {
+		if err := lab.WriteFile(filepath.Join(temporary, name+".crt"), pair.Certificate); err != nil {
+			return err
+		}
+		if err := lab.WriteFile(filepath.Join(temporary, name+".key"), pair.Key); err != nil {
+			return err
+		}
 	}
 	return os.Rename(temporary, f.path("pki"))
 }
 
-// issue writes NAME.crt and NAME.key, signed by the parent or by itself.
-func issue(dir, name string, certificate, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*ecdsa.PrivateKey, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	certificate.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, err
-	}
-	// An hour back, for clocks that are set back a little.
-	certificate.NotBefore = time.Now().Add(-time.Hour)
-	certificate.NotAfter = certificate.NotBefore.Add(lifetime)
-	if parent == nil {
-		parent, parentKey = certificate, key
-	}
-	signed, err := x509.CreateCertificate(rand.Reader, certificate, parent, &key.PublicKey, parentKey)
-	if err != nil {
-		return nil, err
-	}
-	encodedKey, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	if err := lab.WriteFile(filepath.Join(dir, name+".crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})); err != nil {
-		return nil, err
-	}
-	return key, lab.WriteFile(filepath.Join(dir, name+".key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encodedKey}))
-}
-
-// kubeconfig is the administrator's, with everything inside it.
+// kubeconfig returns the kubeconfig of the administrator, with embedded certificates.
 func kubeconfig(f files, server, cluster string) ([]byte, error) {
 	var content [3][]byte
 	for i, name := range []string{"ca.crt", "admin.crt", "admin.key"} {

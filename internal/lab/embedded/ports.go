@@ -21,8 +21,8 @@ type ports struct {
 	EtcdPeer  int `json:"etcdPeer"`
 }
 
-// loadPorts reads what an earlier Create chose; none is no error.
-func loadPorts(f files) (ports, bool, error) {
+// loadPorts returns the ports that an earlier Create chose, and reports whether they exist.
+func loadPorts(f files) (saved ports, exists bool, err error) {
 	content, err := os.ReadFile(f.config())
 	if errors.Is(err, fs.ErrNotExist) {
 		return ports{}, false, nil
@@ -32,7 +32,7 @@ func loadPorts(f files) (ports, bool, error) {
 	}
 	var p ports
 	if err := json.Unmarshal(content, &p); err != nil || p.APIServer == 0 || p.Etcd == 0 || p.EtcdPeer == 0 {
-		// Written half by a full disk: choose again.
+		// A full disk can truncate the file. The caller then chooses new ports.
 		return ports{}, false, nil
 	}
 	return p, true, nil
@@ -47,28 +47,29 @@ func savePorts(f files, p ports) error {
 }
 
 const (
-	// Below what Linux and macOS give to outgoing connections, which could
-	// otherwise hold a cluster's port at the moment of its restart.
+	// The range is below the ephemeral ports of Linux and macOS. An outgoing connection
+	// could otherwise use the port of a cluster at the moment of its restart.
 	firstPort = 20000
 	lastPort  = 32000
 )
 
 var (
-	choosing sync.Mutex
-	// chosen keeps clusters that are made at the same time from the same choice.
+	chosenMu sync.Mutex
+	// chosen contains the ports that this process has chosen, so that clusters which are
+	// created at the same time get different ones.
 	chosen = map[int]bool{}
 )
 
-// choosePorts finds free ones. It begins at random, so that labs of other
-// processes do not run into each other.
+// choosePorts returns free ports. It starts at a random port, so that processes which
+// create labs at the same time rarely choose the same ones.
 func choosePorts() (ports, error) {
-	choosing.Lock()
-	defer choosing.Unlock()
+	chosenMu.Lock()
+	defer chosenMu.Unlock()
 	var found []int
 	start := rand.IntN(lastPort - firstPort)
 	for i := range lastPort - firstPort {
 		port := firstPort + (start+i)%(lastPort-firstPort)
-		if chosen[port] || !free(port) {
+		if chosen[port] || !isFree(port) {
 			continue
 		}
 		chosen[port] = true
@@ -76,10 +77,11 @@ func choosePorts() (ports, error) {
 			return ports{APIServer: found[0], Etcd: found[1], EtcdPeer: found[2]}, nil
 		}
 	}
-	return ports{}, fmt.Errorf("no free ports between %d and %d on 127.0.0.1: see what listens there with: ss -ltnp", firstPort, lastPort)
+	return ports{}, fmt.Errorf("no free ports between %d and %d on 127.0.0.1; list the programs that listen there with: ss -ltnp", firstPort, lastPort)
 }
 
-func free(port int) bool {
+// isFree reports whether a program can listen on the port.
+func isFree(port int) bool {
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return false
@@ -87,11 +89,11 @@ func free(port int) bool {
 	return listener.Close() == nil
 }
 
-// taken says which of a program's ports somebody else has.
-func (p ports) taken(program string) (int, bool) {
-	used := map[string][]int{etcd: {p.Etcd, p.EtcdPeer}, apiServer: {p.APIServer}}[program]
-	for _, port := range used {
-		if !free(port) {
+// inUse returns the first port of the program on which a process already listens.
+func (p ports) inUse(program string) (port int, used bool) {
+	candidates := map[string][]int{etcd: {p.Etcd, p.EtcdPeer}, apiServer: {p.APIServer}}[program]
+	for _, port := range candidates {
+		if !isFree(port) {
 			return port, true
 		}
 	}

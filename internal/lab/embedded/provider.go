@@ -28,13 +28,13 @@ type provider struct {
 
 var _ lab.Provider = (*provider)(nil)
 
-// New returns the provider for one lab, whose clusters lie in <dir>/clusters.
+// New returns the provider of the lab in dir. Its clusters are in <dir>/clusters.
 func New(dir string) lab.Provider { return &provider{dir: filepath.Join(dir, "clusters")} }
 
 func (*provider) Name() string { return Name }
 
-// Footprint was measured on amd64: the resident memory of an idle cluster's five
-// processes, and etcd's files with the logs of a day.
+// Footprint returns what one idle cluster uses, as measured on amd64: the resident memory
+// of its five processes, the files of etcd and the logs of one day.
 func (*provider) Footprint() lab.Footprint {
 	return lab.Footprint{Memory: 600 << 20, Disk: 300 << 20}
 }
@@ -52,9 +52,9 @@ func (p *provider) Create(ctx context.Context, cluster string, _ lab.Role, repor
 	}
 	f := p.files(cluster)
 	err := create(ctx, cluster, f, report)
-	if errors.Is(err, errStuck) || errors.Is(err, errPortLost) {
-		// Such as an API server that lost its etcd.
-		report("starting it anew")
+	if errors.Is(err, errNotReady) || errors.Is(err, errPortLost) {
+		// One cause is an API server that lost the connection to its etcd.
+		report("restarting all programs")
 		if err = process.Stop(ctx, 0, f.dir, programs...); err == nil {
 			err = create(ctx, cluster, f, report)
 		}
@@ -67,12 +67,12 @@ func (p *provider) Create(ctx context.Context, cluster string, _ lab.Role, repor
 
 func (p *provider) Ready(ctx context.Context, cluster string) bool {
 	f := p.files(cluster)
-	chosen, made, err := loadPorts(f)
-	if err != nil || !made {
+	saved, exists, err := loadPorts(f)
+	if err != nil || !exists {
 		return false
 	}
-	right, wrong, err := running(f, chosen)
-	if err != nil || len(right) < len(programs) || len(wrong) > 0 {
+	current, outdated, err := running(f, saved)
+	if err != nil || len(current) < len(programs) || len(outdated) > 0 {
 		return false
 	}
 	c, err := newClient(f)
@@ -88,17 +88,18 @@ func (p *provider) Ready(ctx context.Context, cluster string) bool {
 func (p *provider) Kubeconfig(_ context.Context, cluster string) ([]byte, error) {
 	content, err := os.ReadFile(p.files(cluster).kubeconfig())
 	if err != nil {
-		return nil, fmt.Errorf("cluster %s is not made completely: run reconcile-lab up: %w", cluster, err)
+		return nil, fmt.Errorf("cluster %s is incomplete: %w; run reconcile-lab up", cluster, err)
 	}
 	return content, nil
 }
 
-// PodKubeconfig is the same: the hub's manager is a process of this machine.
+// PodKubeconfig returns the same as Kubeconfig, since the hub manager is a process of this
+// machine.
 func (p *provider) PodKubeconfig(ctx context.Context, cluster string) ([]byte, error) {
 	return p.Kubeconfig(ctx, cluster)
 }
 
-// List names also clusters of which only processes are left.
+// List also returns clusters whose files are gone while processes still run.
 func (p *provider) List(context.Context) ([]string, error) {
 	entries, err := os.ReadDir(p.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -119,7 +120,7 @@ func (p *provider) List(context.Context) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// clusterOf reads the cluster's name out of arguments that name its folder.
+// clusterOf returns the name of the cluster whose directory the arguments name.
 func clusterOf(dir string, args []string) string {
 	_, below, _ := strings.Cut(strings.Join(args, " "), dir+string(filepath.Separator))
 	name, _, _ := strings.Cut(below, string(filepath.Separator))
@@ -128,7 +129,7 @@ func clusterOf(dir string, args []string) string {
 
 func (p *provider) Delete(ctx context.Context, cluster string) error {
 	f := p.files(cluster)
-	// Everything goes, so there is nothing to end gracefully for.
+	// All data is deleted, so no program needs a graceful end.
 	if err := process.Stop(ctx, 0, f.dir, programs...); err != nil {
 		return fmt.Errorf("delete cluster %s: %w", cluster, err)
 	}
@@ -138,7 +139,7 @@ func (p *provider) Delete(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// newClient reads the kubeconfig each time: a port may have changed.
+// newClient reads the kubeconfig at each call, since the port may have changed.
 func newClient(f files) (kubernetes.Interface, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig())
 	if err != nil {

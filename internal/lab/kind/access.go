@@ -15,12 +15,12 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/docker"
 )
 
-// answerWithin is for one question to an API server of this machine.
-const answerWithin = 5 * time.Second
+// requestTimeout limits the requests of one readiness check.
+const requestTimeout = 5 * time.Second
 
-// Ready asks the API server for its nodes.
+// Ready reports whether the API server answers, all nodes are ready and pods can run.
 func (p *Provider) Ready(ctx context.Context, name string) bool {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	kubeconfig, err := p.Kubeconfig(ctx, name)
 	if err != nil {
@@ -43,11 +43,11 @@ func (p *Provider) Ready(ctx context.Context, name string) bool {
 			return false
 		}
 	}
-	// Without it, pods of the first objects are refused for a moment.
+	// The API server refuses pods until this ServiceAccount exists.
 	if _, err = client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{}); err != nil {
 		return false
 	}
-	// Without it a Service's address leads out of the node, to whoever answers there.
+	// Without kube-proxy, traffic to the address of a Service leaves the node.
 	proxy, err := client.AppsV1().DaemonSets(metav1.NamespaceSystem).Get(ctx, "kube-proxy", metav1.GetOptions{})
 	return err == nil && proxy.Status.DesiredNumberScheduled > 0 && proxy.Status.NumberReady == proxy.Status.DesiredNumberScheduled
 }
@@ -61,22 +61,20 @@ func nodeReady(node corev1.Node) bool {
 	return false
 }
 
-// PodKubeconfig names the node's address in Docker's network, which containers, their
-// pods and, on Linux, this machine reach. The certificate is checked for the node's name,
-// as Docker may give a restarted node another address.
+// PodKubeconfig returns a kubeconfig with the address of the node in Docker's network.
+// Containers, their pods and, on Linux, this machine can reach it. The certificate is
+// verified against the name of the node, since Docker may assign another address to a
+// restarted node.
 func (p *Provider) PodKubeconfig(ctx context.Context, name string) ([]byte, error) {
-	outside, err := p.Kubeconfig(ctx, name)
+	published, err := p.Kubeconfig(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	address, err := docker.Run(ctx, "inspect", "--format", "{{.NetworkSettings.Networks.kind.IPAddress}}", p.nodeName(name))
+	address, err := p.NetworkAddress(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if net.ParseIP(address) == nil {
-		return nil, fmt.Errorf("node %s has no address in Docker's network: it is not running; run `reconcile-lab up --provider kind`", p.nodeName(name))
-	}
-	config, err := clientcmd.Load(outside)
+	config, err := clientcmd.Load(published)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +85,8 @@ func (p *Provider) PodKubeconfig(ctx context.Context, name string) ([]byte, erro
 	return clientcmd.Write(*config)
 }
 
-// LoadImage gives the cluster's nodes an image, out of an archive as `docker save`
-// writes it, so that pods start from it without a registry.
+// LoadImage imports an archive, as `docker save` writes it, into the node of the cluster.
+// Pods then use the image without a registry.
 func (p *Provider) LoadImage(ctx context.Context, name, archive string) error {
 	file, err := os.Open(archive)
 	if err != nil {
@@ -98,7 +96,7 @@ func (p *Provider) LoadImage(ctx context.Context, name, archive string) error {
 	err = docker.Pipe(ctx, file, nil, "exec", "--interactive", p.nodeName(name),
 		"ctr", "--namespace", "k8s.io", "images", "import", "--all-platforms", "--digests", "-")
 	if err != nil {
-		return fmt.Errorf("load an image into %s: %w", p.nodeName(name), err)
+		return fmt.Errorf("load image into %s: %w", p.nodeName(name), err)
 	}
 	return nil
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/nodeimage"
 )
 
-// host is what of this machine shapes a node.
+// host describes the properties of this machine that a node depends on.
 type host struct {
 	cgroupV1      bool
 	noSysResource bool
 }
 
-func thisHost() host {
+// detectHost returns the properties of this machine.
+func detectHost() host {
 	_, err := os.Stat("/sys/fs/cgroup/cgroup.controllers")
 	status, _ := os.ReadFile("/proc/self/status")
 	return host{cgroupV1: os.IsNotExist(err) && exists("/sys/fs/cgroup"), noSysResource: lacksSysResource(string(status))}
@@ -27,8 +28,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// lacksSysResource reads /proc/PID/status: CAP_SYS_RESOURCE is bit 24 of the bounding
-// set. Unknown counts as there.
+// lacksSysResource reports whether CAP_SYS_RESOURCE (bit 24) is missing from the bounding
+// set in /proc/PID/status. It returns false if the file has no such line.
 func lacksSysResource(status string) bool {
 	for line := range strings.Lines(status) {
 		var bounding uint64
@@ -39,16 +40,17 @@ func lacksSysResource(status string) bool {
 	return false
 }
 
-func config(image nodeimage.Image) *v1alpha4.Cluster { return configFor(image, thisHost()) }
+// config returns the configuration of a cluster on this machine.
+func config(image nodeimage.Image) *v1alpha4.Cluster { return configFor(image, detectHost()) }
 
-// configFor gives the configuration of a cluster of one node. The published image needs
-// the changes for the host only; the built one has a pod network of its own and runs
-// its containers in cgroups without systemd.
+// configFor returns the configuration of a cluster with one node. The published image
+// depends on the host only. The built image contains its own pod network and runs its
+// containers in cgroups without systemd.
 func configFor(image nodeimage.Image, h host) *v1alpha4.Cluster {
 	config := &v1alpha4.Cluster{
 		TypeMeta: v1alpha4.TypeMeta{Kind: "Cluster", APIVersion: "kind.x-k8s.io/v1alpha4"},
 		Nodes:    []v1alpha4.Node{{Role: v1alpha4.ControlPlaneRole}},
-		// A lab is cheap to make again; four etcds that wait for one disk are slow.
+		// A lab can be created again, and four instances of etcd on one disk are slow.
 		KubeadmConfigPatches: []string{"kind: ClusterConfiguration\netcd:\n  local:\n    extraArgs:\n    - name: unsafe-no-fsync\n      value: \"true\"\n"},
 	}
 	var kubelet []string

@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// mark is a file in the node: the cluster was whole once.
-	mark = "/kind/reconcile-lab-whole"
+	// marker is a file in the node. It exists if the cluster was complete once.
+	marker = "/kind/reconcile-lab-whole"
 
-	// readyWithin bounds the wait for a new cluster; four at once on two cores take
-	// about two minutes.
-	readyWithin = 6 * time.Minute
-	// backWithin bounds the wait for a cluster whose container was started again. One
-	// that takes longer is made anew, which is quicker.
-	backWithin = 2 * time.Minute
+	// createTimeout limits the wait for a new cluster. Four at once on two cores take about
+	// two minutes.
+	createTimeout = 6 * time.Minute
+	// restartTimeout limits the wait for a cluster whose container was started again. After
+	// that, a new cluster is the quicker way.
+	restartTimeout = 2 * time.Minute
 )
 
-// Create makes the cluster whole and ready, whatever there is of it.
+// Create creates the cluster, or completes or restarts an existing one.
 func (p *Provider) Create(ctx context.Context, name string, _ lab.Role, report lab.Report) error {
 	if p.Ready(ctx, name) && p.marked(ctx, name) {
 		return nil
 	}
-	if back, err := p.revive(ctx, name, report); back || err != nil {
+	if running, err := p.restart(ctx, name, report); running || err != nil {
 		return err
 	}
 	if err := p.Delete(ctx, name); err != nil {
@@ -42,57 +42,57 @@ func (p *Provider) Create(ctx context.Context, name string, _ lab.Role, report l
 	if err != nil {
 		return err
 	}
-	err = p.make(ctx, name, image, report)
-	if err != nil && portTaken(err) {
-		// kind chose a free port, and another program was quicker to use it.
-		report("its port was taken meanwhile: trying another")
+	err = p.createWithKind(ctx, name, image, report)
+	if err != nil && portInUse(err) {
+		// Another program has used the free port that kind chose.
+		report("another program uses its port: choosing another port")
 		if err := p.Delete(ctx, name); err != nil {
 			return err
 		}
-		err = p.make(ctx, name, image, report)
+		err = p.createWithKind(ctx, name, image, report)
 	}
 	if err != nil {
 		return fmt.Errorf("create kind cluster %s: %w", p.clusterName(name), err)
 	}
 	report("waiting for the node to be ready")
-	if err := p.waitReady(ctx, name, readyWithin); err != nil {
-		return fmt.Errorf("kind cluster %s is not ready after %s; see `docker exec %s journalctl -u kubelet`: %w", p.clusterName(name), readyWithin, p.nodeName(name), err)
+	if err := p.waitReady(ctx, name, createTimeout); err != nil {
+		return fmt.Errorf("kind cluster %s is not ready after %s: %w; see `docker exec %s journalctl -u kubelet`", p.clusterName(name), createTimeout, err, p.nodeName(name))
 	}
-	_, err = docker.Run(ctx, "exec", p.nodeName(name), "touch", mark)
+	_, err = docker.Run(ctx, "exec", p.nodeName(name), "touch", marker)
 	return err
 }
 
-// revive starts the container of a cluster that was whole, such as after Docker was
-// restarted. False means that the cluster must be made.
-func (p *Provider) revive(ctx context.Context, name string, report lab.Report) (bool, error) {
+// restart starts the container of a complete cluster, for example after a restart of
+// Docker. It reports whether the cluster is ready; if not, it must be recreated.
+func (p *Provider) restart(ctx context.Context, name string, report lab.Report) (bool, error) {
 	running, err := docker.Run(ctx, "inspect", "--format", "{{.State.Running}}", p.nodeName(name))
 	if err != nil {
-		return false, ctx.Err() // none there, or a daemon that Delete will complain about
+		return false, ctx.Err() // no container, or no daemon, which Delete then reports
 	}
 	if running != "true" {
-		report("starting its container again")
+		report("starting its container")
 		if _, err := docker.Run(ctx, "start", p.nodeName(name)); err != nil {
-			return false, ctx.Err() // its port may be taken by now
+			return false, ctx.Err() // another program may use its port
 		}
 	}
 	if !p.marked(ctx, name) {
-		report("removing a half-made cluster")
+		report("removing an incomplete cluster")
 		return false, ctx.Err()
 	}
 	report("waiting for the node to be ready")
-	if err := p.waitReady(ctx, name, backWithin); err != nil {
-		report("it does not come back: making it anew")
+	if err := p.waitReady(ctx, name, restartTimeout); err != nil {
+		report("not ready in time: recreating the cluster")
 		return false, ctx.Err()
 	}
 	return true, nil
 }
 
-// make runs kind. kind knows no context: when ctx ends, its node is taken away, upon
-// which it gives up.
-func (p *Provider) make(ctx context.Context, name string, image nodeimage.Image, report lab.Report) error {
-	made := make(chan error, 1)
+// createWithKind runs kind, which takes no context. When ctx ends, createWithKind deletes
+// the node, which makes kind fail.
+func (p *Provider) createWithKind(ctx context.Context, name string, image nodeimage.Image, report lab.Report) error {
+	created := make(chan error, 1)
 	go func() {
-		made <- withScratchKubeconfig(func(path string) error {
+		created <- withScratchKubeconfig(func(path string) error {
 			return engine(report).Create(p.clusterName(name),
 				cluster.CreateWithV1Alpha4Config(config(image)),
 				cluster.CreateWithNodeImage(image.Ref),
@@ -103,13 +103,13 @@ func (p *Provider) make(ctx context.Context, name string, image nodeimage.Image,
 		})
 	}()
 	select {
-	case err := <-made:
+	case err := <-created:
 		return err
 	case <-ctx.Done():
 		err := p.Delete(context.WithoutCancel(ctx), name)
 		select {
-		case <-made: //nolint:errcheck // the interruption is what is reported
-			// It may have made the container just after it was deleted.
+		case <-created: //nolint:errcheck // the error is the interruption
+			// kind may have created the container after the deletion.
 			err = p.Delete(context.WithoutCancel(ctx), name)
 		case <-time.After(20 * time.Second):
 		}
@@ -117,18 +117,20 @@ func (p *Provider) make(ctx context.Context, name string, image nodeimage.Image,
 	}
 }
 
+// marked reports whether the node contains the marker file.
 func (p *Provider) marked(ctx context.Context, name string) bool {
-	_, err := docker.Run(ctx, "exec", p.nodeName(name), "test", "-e", mark)
+	_, err := docker.Run(ctx, "exec", p.nodeName(name), "test", "-e", marker)
 	return err == nil
 }
 
-func (p *Provider) waitReady(ctx context.Context, name string, within time.Duration) error {
-	return wait.PollUntilContextTimeout(ctx, time.Second, within, true, func(ctx context.Context) (bool, error) {
+func (p *Provider) waitReady(ctx context.Context, name string, timeout time.Duration) error {
+	return wait.PollUntilContextTimeout(ctx, time.Second, timeout, true, func(ctx context.Context) (bool, error) {
 		return p.Ready(ctx, name), nil
 	})
 }
 
-func portTaken(err error) bool {
+// portInUse reports whether kind failed because another program uses the port.
+func portInUse(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "port is already allocated") || strings.Contains(text, "address already in use")
 }

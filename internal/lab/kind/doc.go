@@ -1,11 +1,11 @@
-// Package kind makes lab clusters out of containers, with kind's library: one node
-// each, everything in it real.
+// Package kind runs clusters as containers with kind's library. Each cluster has one node,
+// and nothing in it is simulated.
 //
-// Promise: as lab.Provider says. A cluster counts as whole from the mark that Create
-// leaves in its node when all was done; one without it is made anew, one with it is
-// started again where its container was stopped. Clusters are made in parallel safely.
+// It implements [lab.Provider]. Create writes a marker file into the node when the cluster
+// is complete. A cluster without the marker is recreated. One with the marker is started
+// again if its container is stopped. Clusters can be created in parallel.
 //
-// Inputs: the docker command line and package nodeimage, which finds or builds the image
-// of the nodes. It keeps no file of its own on this machine, and never touches the
-// user's kubeconfig or a cluster that is not the lab's.
+// It needs the docker command line, and package nodeimage for the image of the nodes. It
+// keeps no file on this machine. It never touches the kubeconfig of the user or a cluster
+// of another lab.
 package kind

@@ -9,7 +9,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/nodeimage"
 )
 
-func TestKubeletIsChangedOnlyWhereNeeded(t *testing.T) {
+func TestConfigFor_PatchesTheKubeletOnlyWhereNeeded(t *testing.T) {
 	tests := []struct {
 		name  string
 		image nodeimage.Image
@@ -48,7 +48,7 @@ func TestKubeletIsChangedOnlyWhereNeeded(t *testing.T) {
 				t.Fatalf("%d nodes, want 1", len(config.Nodes))
 			}
 			if got := config.Networking.DisableDefaultCNI; got != test.image.Built {
-				t.Errorf("default CNI disabled is %v, want %v: only the built image brings a network", got, test.image.Built)
+				t.Errorf("default CNI disabled is %v, want %v: only the built image contains a network", got, test.image.Built)
 			}
 			var got map[string]any
 			for _, patch := range config.Nodes[0].KubeadmConfigPatches {
@@ -63,7 +63,7 @@ func TestKubeletIsChangedOnlyWhereNeeded(t *testing.T) {
 	}
 }
 
-func TestPatchesAreYAML(t *testing.T) {
+func TestConfigFor_PatchesAreValidYAML(t *testing.T) {
 	for _, patch := range configFor(nodeimage.Image{}, host{}).KubeadmConfigPatches {
 		var object map[string]any
 		if err := yaml.Unmarshal([]byte(patch), &object); err != nil || object["kind"] != "ClusterConfiguration" {
@@ -72,7 +72,7 @@ func TestPatchesAreYAML(t *testing.T) {
 	}
 }
 
-func TestMissingCapabilityIsSeen(t *testing.T) {
+func TestLacksSysResource_ReadsTheBoundingSet(t *testing.T) {
 	tests := map[string]struct {
 		status string
 		want   bool
@@ -90,24 +90,24 @@ func TestMissingCapabilityIsSeen(t *testing.T) {
 	}
 }
 
-func TestClustersOfOtherLabsAreNotOurs(t *testing.T) {
+func TestLabCluster_ExcludesOtherLabs(t *testing.T) {
 	p := New("kind")
 	tests := map[string]struct {
 		cluster, want string
-		ours          bool
+		belongs       bool
 	}{
-		"the hub":                               {"rl-kind-hub", "hub", true},
-		"a member":                              {"rl-kind-member-12", "member-12", true},
-		"a lab whose name begins with ours":     {"rl-kind-two-hub", "two-hub", false},
-		"a lab that is named like our member":   {"rl-kind-member-1-hub", "member-1-hub", false},
-		"a cluster that is no lab's":            {"kind", "kind", false},
-		"a lab whose name ends in what ours is": {"rl-my-kind-hub", "rl-my-kind-hub", false},
+		"the hub":                              {"rl-kind-hub", "hub", true},
+		"a member":                             {"rl-kind-member-12", "member-12", true},
+		"a lab whose name has the same prefix": {"rl-kind-two-hub", "two-hub", false},
+		"a lab that is named like a member of this one": {"rl-kind-member-1-hub", "member-1-hub", false},
+		"a cluster of no lab":                           {"kind", "kind", false},
+		"a lab whose name has the same suffix":          {"rl-my-kind-hub", "rl-my-kind-hub", false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, ours := p.ourName(test.cluster)
-			if got != test.want || ours != test.ours {
-				t.Errorf("%s is %q, ours %v; want %q, %v", test.cluster, got, ours, test.want, test.ours)
+			got, belongs := p.labCluster(test.cluster)
+			if got != test.want || belongs != test.belongs {
+				t.Errorf("%s is %q, in the lab %v; want %q, %v", test.cluster, got, belongs, test.want, test.belongs)
 			}
 		})
 	}
@@ -116,7 +116,7 @@ func TestClustersOfOtherLabsAreNotOurs(t *testing.T) {
 	}
 }
 
-func TestProgressNamesStepsInPlainWords(t *testing.T) {
+func TestLogger_ReportsStepsWithoutPictograms(t *testing.T) {
 	var got []string
 	log := logger{report: func(step string) { got = append(got, step) }}
 	log.V(0).Infof(" • %s  ...\n", "Preparing nodes 📦 ")
@@ -124,7 +124,7 @@ func TestProgressNamesStepsInPlainWords(t *testing.T) {
 	log.V(0).Info("Have a nice day!")
 	log.V(1).Infof(" • %s  ...\n", "Detail")
 	log.Warn("cgroup v1 is deprecated")
-	logger{}.V(0).Info(" • Nobody listens ...")
+	logger{}.V(0).Info(" • Nothing listens ...")
 	if diff := cmp.Diff([]string{"preparing nodes"}, got); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}

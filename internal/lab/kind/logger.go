@@ -9,8 +9,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab"
 )
 
-// logger passes the steps that kind begins to the lab's progress, and drops the rest:
-// what goes wrong is in the error.
+// logger reports the steps that kind starts, and drops all other messages. Failures are in
+// the error that kind returns.
 type logger struct{ report lab.Report }
 
 var _ log.Logger = logger{}
@@ -31,14 +31,14 @@ type steps struct{ report lab.Report }
 
 func (steps) Enabled() bool { return true }
 
-func (s steps) Info(message string) { s.tell(message) }
+func (s steps) Info(message string) { s.parse(message) }
 
-func (s steps) Infof(format string, args ...any) { s.tell(fmt.Sprintf(format, args...)) }
+func (s steps) Infof(format string, args ...any) { s.parse(fmt.Sprintf(format, args...)) }
 
-// tell knows a step by kind's bullet, and leaves its pictograms out.
-func (s steps) tell(message string) {
-	step, begins := strings.CutPrefix(strings.TrimSpace(message), "• ")
-	if !begins {
+// parse reports a message that begins with kind's bullet, without its pictograms.
+func (s steps) parse(message string) {
+	step, isStep := strings.CutPrefix(strings.TrimSpace(message), "• ")
+	if !isStep {
 		return
 	}
 	plain := strings.Map(func(r rune) rune {

@@ -1,16 +1,15 @@
-// Package nodeimage gives kind an image for its nodes: the published one where it can be
-// pulled, else one that it builds out of Debian packages and Go modules.
+// Package nodeimage provides the image of kind's nodes: the published one if it can be
+// pulled, else one that it builds from Debian packages and Go modules.
 //
-// Promise: the image that [Ensure] names is in the Docker daemon, and clusters start from
-// it without pulling anything but, with the published one, what their pods run. The
-// built one also holds stand-ins for the images of the caches that labs run. Each step
-// is cached (root file system, binaries, the finished image), and appears only when it
-// is whole, so an interrupted build goes on where it was.
+// After [Ensure], the returned image is in the Docker daemon. With the built image, clusters
+// and the pods of CacheClusters start without pulling any image: it contains replacements of
+// the published cache images. Each step (root file system, binaries, image) is cached when
+// it is complete, so an interrupted build continues with the step that was interrupted.
 //
-// Inputs: package internal/lab/binaries, Debian's mirror as apt has it configured, and the
-// variable RECONCILE_LAB_NODE_IMAGE: auto (the default), build, or the name of an image.
-// The tag is a hash of all inputs.
+// Inputs are package internal/lab/binaries, the Debian mirror that apt is configured for,
+// and the environment variable RECONCILE_LAB_NODE_IMAGE: auto (the default), build, or the
+// name of an image. The tag contains a hash of all inputs.
 //
-// It needs Docker, and root for the root file system. It never changes the machine
-// beyond its cache folder and the daemon's images, but for apt's debootstrap package.
+// It needs Docker, and root to build the root file system. It changes its cache directory
+// and the images of the Docker daemon only, and installs the package debootstrap.
 package nodeimage

@@ -16,30 +16,32 @@ import (
 )
 
 const (
-	// sourceVariable chooses where the image comes from.
+	// sourceVariable is the environment variable that selects the source of the image.
 	sourceVariable = "RECONCILE_LAB_NODE_IMAGE"
 	fromAuto       = "auto"
 	fromBuild      = "build"
 
-	// published is the image of Kubernetes 1.36 that the notes of our kind release name.
-	published = "kindest/node:v1.36.4@sha256:099e049362a1526b2db71494e1947aae99bd16290d7c895f2b7ea312e3cbfaed"
-	// answerWithin bounds the wait for a registry, so that a machine without one gets
-	// on with building.
-	answerWithin = 6 * time.Second
+	// publishedImage is the image of Kubernetes 1.36 in the release notes of the kind version
+	// in go.mod.
+	publishedImage = "kindest/node:v1.36.4@sha256:099e049362a1526b2db71494e1947aae99bd16290d7c895f2b7ea312e3cbfaed"
+	// registryTimeout limits the wait for the first answer of the registry, so that a machine
+	// without a registry starts to build soon.
+	registryTimeout = 6 * time.Second
 )
 
-// Image of a kind node.
+// Image is the image of a kind node.
 type Image struct {
+	// Ref is the name and tag of the image.
 	Ref string
-	// Built says that it is ours: it brings its own pod network, wants kubelet settings
-	// of its own, and holds the cache images.
+	// Built is true if this package has built the image. A built image contains its own pod
+	// network and the cache images, and needs its own kubelet settings.
 	Built bool
 }
 
-// Report tells the user what is going on, in a few words.
+// Report receives the current step, a short phrase for the user.
 type Report func(step string)
 
-// Ensure returns an image that the daemon has, and first pulls, loads or builds it.
+// Ensure pulls, loads or builds an image if the daemon has none, and returns it.
 func Ensure(ctx context.Context, report Report) (Image, error) {
 	if err := docker.Check(ctx); err != nil {
 		return Image{}, err
@@ -61,52 +63,53 @@ func Ensure(ctx context.Context, report Report) (Image, error) {
 	if docker.HasImage(ctx, built.Ref) {
 		return built, nil
 	}
-	if docker.HasImage(ctx, published) {
-		return Image{Ref: published}, nil
+	if docker.HasImage(ctx, publishedImage) {
+		return Image{Ref: publishedImage}, nil
 	}
 	dir, err := cacheDir()
 	if err != nil {
 		return Image{}, err
 	}
-	// A machine that had to build once would ask the registry in vain again.
+	// A machine that has built an image before cannot reach the registry.
 	if _, err := os.Stat(savedImage(dir)); err != nil {
 		err := pull(ctx, report)
 		if err == nil {
-			return Image{Ref: published}, nil
+			return Image{Ref: publishedImage}, nil
 		}
 		if ctx.Err() != nil {
 			return Image{}, ctx.Err()
 		}
-		report(fmt.Sprintf("%s cannot be pulled, so a node image is built", published))
+		report(fmt.Sprintf("cannot pull %s, building a node image instead", publishedImage))
 	}
 	return built, ensureBuilt(ctx, report)
 }
 
-// pull gets the published image. The registry must begin to answer soon; the download
-// then takes as long as it takes.
+// pull pulls the published image. Only the wait for the first answer of the registry is
+// limited, not the download.
 func pull(ctx context.Context, report Report) error {
-	report("looking for " + published)
+	report("looking for " + publishedImage)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	silent := time.AfterFunc(answerWithin, cancel)
-	defer silent.Stop()
+	noAnswer := time.AfterFunc(registryTimeout, cancel)
+	defer noAnswer.Stop()
 
 	out, lines := io.Pipe()
 	go func() {
 		scanner := bufio.NewScanner(out)
 		for scanner.Scan() {
 			if strings.Contains(scanner.Text(), "Pulling from") {
-				silent.Stop()
-				report("pulling " + published)
+				noAnswer.Stop()
+				report("pulling " + publishedImage)
 			}
 		}
 		_, _ = io.Copy(io.Discard, out)
 	}()
-	err := docker.Pipe(ctx, nil, lines, "pull", published)
+	err := docker.Pipe(ctx, nil, lines, "pull", publishedImage)
 	_ = lines.Close()
 	return err
 }
 
+// ensureBuilt loads the image from the cache directory, or builds it.
 func ensureBuilt(ctx context.Context, report Report) error {
 	if docker.HasImage(ctx, Tag()) {
 		return nil
@@ -134,7 +137,8 @@ func ensureBuilt(ctx context.Context, report Report) error {
 	return nil
 }
 
-// build makes the image and saves it for a daemon that starts anew.
+// build builds the image and saves it to the cache directory, for a Docker daemon whose
+// images were removed.
 func build(ctx context.Context, report Report, dir string) error {
 	rootfs, err := ensureRootfs(ctx, report, dir)
 	if err != nil {
@@ -149,7 +153,7 @@ func build(ctx context.Context, report Report, dir string) error {
 		return err
 	}
 	defer done()
-	report("images of the control plane and the caches")
+	report("building the images of the control plane and of the caches")
 	images, err := podImages(ctx, work, rootfs, programs)
 	if err != nil {
 		return err
@@ -161,6 +165,7 @@ func build(ctx context.Context, report Report, dir string) error {
 	return save(ctx, dir)
 }
 
+// save saves the image to the cache directory and removes earlier images.
 func save(ctx context.Context, dir string) error {
 	partial := savedImage(dir) + ".partial"
 	defer os.Remove(partial)
@@ -179,12 +184,12 @@ func save(ctx context.Context, dir string) error {
 	if err := os.Rename(partial, savedImage(dir)); err != nil {
 		return err
 	}
-	return removeOlder(ctx)
+	return removeOldImages(ctx)
 }
 
-// removeOlder drops the images of earlier inputs, each of a gigabyte. Docker keeps those
-// from which containers run.
-func removeOlder(ctx context.Context) error {
+// removeOldImages removes images of earlier inputs from the daemon; each has about 1 GB.
+// Docker refuses to remove an image that a container uses.
+func removeOldImages(ctx context.Context) error {
 	tags, err := docker.Run(ctx, "image", "ls", "--format", "{{.Repository}}:{{.Tag}}", repository)
 	if err != nil {
 		return err
@@ -197,7 +202,7 @@ func removeOlder(ctx context.Context) error {
 	return nil
 }
 
-// cacheDir is beside the binaries' one.
+// cacheDir returns the cache directory, a sibling of the one of package binaries.
 func cacheDir() (string, error) {
 	bin, err := binaries.Dir()
 	if err != nil {
@@ -206,8 +211,8 @@ func cacheDir() (string, error) {
 	return filepath.Join(filepath.Dir(bin), "nodeimage-"+binaries.Version("kubernetes")), nil
 }
 
-// workDir makes a folder for one build, after removing those of builds that were
-// killed. The caller holds the lock.
+// workDir creates a directory for one build and removes those of killed builds. The caller
+// holds the lock.
 func workDir(dir string) (work string, done func(), err error) {
 	old, err := filepath.Glob(filepath.Join(dir, "work-*"))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/nodeimage/archive"
 )
 
-func TestTagNamesVersionAndInputs(t *testing.T) {
+func TestTag_ContainsVersionAndHashOfInputs(t *testing.T) {
 	want := regexp.MustCompile(`^reconcile-lab/node:` + regexp.QuoteMeta(binaries.Version("kubernetes")) + `-[0-9a-f]{10}$`)
 	if !want.MatchString(Tag()) {
 		t.Errorf("tag is %q, want %s", Tag(), want)
@@ -27,7 +27,7 @@ func TestTagNamesVersionAndInputs(t *testing.T) {
 	}
 }
 
-func TestProgramsAreAllInTheTable(t *testing.T) {
+func TestNodePrograms_AreAllKnownToPackageBinaries(t *testing.T) {
 	var known []string
 	for _, m := range binaries.Modules() {
 		for _, p := range m.Programs {
@@ -36,13 +36,13 @@ func TestProgramsAreAllInTheTable(t *testing.T) {
 	}
 	for _, name := range nodePrograms {
 		if !slices.Contains(known, name) {
-			t.Errorf("package binaries does not make %s", name)
+			t.Errorf("package binaries does not provide %s", name)
 		}
 	}
 }
 
-func TestFilesOfTheRecipe(t *testing.T) {
-	// Those that Go code names; a missing one would be an empty file in the image.
+func TestRecipeFile_FindsEveryNameThatTheCodeUses(t *testing.T) {
+	// A missing file would be an empty file in the image.
 	for _, name := range []string{
 		"cni.conflist", "containerd.service", "containerd.toml", "default-storage.yaml", "entrypoint",
 		"kubelet.service", "memcached-entrypoint", "preload.sh", "rootfs.sh",
@@ -63,12 +63,12 @@ func TestFilesOfTheRecipe(t *testing.T) {
 			t.Errorf("default-storage.yaml, document %d: kind %q, error %v", i+1, object.Kind, err)
 		}
 		if strings.Contains(filled, "{{") {
-			t.Errorf("default-storage.yaml, document %d: a placeholder that nothing fills", i+1)
+			t.Errorf("default-storage.yaml, document %d: a placeholder remains", i+1)
 		}
 	}
 }
 
-func TestLinksStayInsideTheRoot(t *testing.T) {
+func TestResolve_KeepsLinksInsideTheRoot(t *testing.T) {
 	root := t.TempDir()
 	write := func(name string) {
 		t.Helper()
@@ -102,18 +102,18 @@ func TestLinksStayInsideTheRoot(t *testing.T) {
 		t.Error("a link to itself resolved")
 	}
 	if _, err := resolve(root, "/usr/lib/missing"); !os.IsNotExist(err) {
-		t.Errorf("a missing file gave %v", err)
+		t.Errorf("a missing file returned %v", err)
 	}
 	layer, err := usrMergeLinks(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(archive.Layer{"/lib": {Link: "usr/lib"}}, layer); diff != "" {
-		t.Errorf("merged folders (-want +got):\n%s", diff)
+		t.Errorf("links (-want +got):\n%s", diff)
 	}
 }
 
-func TestBuildsThatWereKilledLeaveNoFolder(t *testing.T) {
+func TestWorkDir_RemovesDirectoriesOfKilledBuilds(t *testing.T) {
 	dir := t.TempDir()
 	killed, _, err := workDir(dir)
 	if err != nil {
@@ -124,15 +124,15 @@ func TestBuildsThatWereKilledLeaveNoFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(killed); !os.IsNotExist(err) {
-		t.Errorf("the folder of the killed build is still there (%v)", err)
+		t.Errorf("the directory of the killed build still exists (%v)", err)
 	}
 	done()
 	if _, err := os.Stat(work); !os.IsNotExist(err) {
-		t.Errorf("the folder of the finished build is still there (%v)", err)
+		t.Errorf("the directory of the finished build still exists (%v)", err)
 	}
 }
 
-func TestRecipeHoldsItsOwnSteps(t *testing.T) {
+func TestRecipe_ContainsTheBuildSteps(t *testing.T) {
 	for _, name := range []string{"images.go", "assemble.go", "libraries.go", "inputs.go", "pause/main.go", "exporter/main.go"} {
 		if _, err := fs.Stat(recipe, name); err != nil {
 			t.Errorf("a change of %s would not change the tag: %v", name, err)

@@ -12,14 +12,15 @@ import (
 	"strings"
 )
 
-// ensureRootfs returns the tar of the nodes' root file system.
+// ensureRootfs returns the path of the tar archive of the root file system, and creates the
+// archive if it is missing.
 func ensureRootfs(ctx context.Context, report Report, dir string) (string, error) {
 	target := filepath.Join(dir, "rootfs-"+rootfsDigest()+".tar")
 	if _, err := os.Stat(target); err == nil {
 		return target, nil
 	}
 	if os.Geteuid() != 0 {
-		return "", errors.New("the node image's root file system is made by debootstrap, which needs root: run this once with sudo, or name an image that can be pulled in " + sourceVariable)
+		return "", errors.New("debootstrap needs root to create the root file system of the node image; run this once with sudo, or set " + sourceVariable + " to an image that can be pulled")
 	}
 	if err := ensureDebootstrap(ctx, report); err != nil {
 		return "", err
@@ -33,15 +34,15 @@ func ensureRootfs(ctx context.Context, report Report, dir string) (string, error
 	if err := os.WriteFile(script, []byte(recipeFile("rootfs.sh")), 0o700); err != nil {
 		return "", err
 	}
-	report("root file system from Debian packages (about 4 minutes)")
-	// What debootstrap mounts in the folder goes with its own mount namespace, even if
-	// it is killed.
+	report("building the root file system from Debian packages (about 4 minutes)")
+	// In a mount namespace of its own, the mounts of debootstrap end with it, even if it is
+	// killed.
 	args := append([]string{"--mount", "bash", script, root, suite}, nodePackages...)
 	if err := logged(ctx, report, filepath.Join(dir, "rootfs.log"), "unshare", args...); err != nil {
 		return "", err
 	}
 	partial := filepath.Join(work, "rootfs.tar")
-	report("root file system: packing it")
+	report("archiving the root file system")
 	if err := logged(ctx, report, filepath.Join(dir, "pack.log"), "tar", "--create", "--file", partial, "--directory", root, "--numeric-owner", "."); err != nil {
 		return "", err
 	}
@@ -57,12 +58,13 @@ func ensureRootfs(ctx context.Context, report Report, dir string) (string, error
 	return target, os.Rename(partial, target)
 }
 
+// ensureDebootstrap installs debootstrap if it is missing.
 func ensureDebootstrap(ctx context.Context, report Report) error {
 	if _, err := exec.LookPath("debootstrap"); err == nil {
 		return nil
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return errors.New("debootstrap is not installed, and this is no Debian that could install it: install it, or name an image that can be pulled in " + sourceVariable)
+		return errors.New("debootstrap is not installed and this system has no apt-get; install debootstrap, or set " + sourceVariable + " to an image that can be pulled")
 	}
 	report("installing debootstrap")
 	for _, args := range [][]string{{"update", "-qq"}, {"install", "-qq", "--yes", "--no-install-recommends", "debootstrap"}} {
@@ -75,8 +77,8 @@ func ensureDebootstrap(ctx context.Context, report Report) error {
 	return nil
 }
 
-// logged runs a program, keeps what it says in a file and tells debootstrap's "I: " lines
-// to the user.
+// logged runs a program and writes its output to a log file. It reports the "I: " lines of
+// debootstrap to the user.
 func logged(ctx context.Context, report Report, logFile, name string, args ...string) error {
 	log, err := os.Create(logFile)
 	if err != nil {
@@ -104,11 +106,12 @@ func logged(ctx context.Context, report Report, logFile, name string, args ...st
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fmt.Errorf("%s: %w: %s (all of it is in %s)", filepath.Base(name), err, last, logFile)
+		return fmt.Errorf("%s: %w: %s (log: %s)", filepath.Base(name), err, last, logFile)
 	}
 	return nil
 }
 
+// lastLine returns the last line of the text.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]

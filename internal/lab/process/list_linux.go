@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// list reads /proc, as a small machine may lack ps. A process that ends meanwhile,
-// a zombie and a kernel thread show no command line and are left out.
+// list reads /proc, since minimal systems have no ps. It omits processes without a command
+// line: kernel threads, zombies and processes that end during the call.
 func list() ([]Process, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

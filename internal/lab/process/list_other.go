@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// list asks ps where there is no /proc. It cannot tell a space within an argument
-// from one between two, which is good enough to find a folder in them.
+// list runs ps on systems without /proc. An argument that contains a space appears as two
+// arguments, which does not matter for the search for a path.
 func list() ([]Process, error) {
 	output, err := exec.Command("ps", "-axo", "pid=,command=").Output()
 	if err != nil {

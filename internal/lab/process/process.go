@@ -1,8 +1,10 @@
-// Package process starts the programs of a lab so that they outlive the CLI, and
-// finds them again by their command line: a program is a lab's exactly when it was
-// started under one of the given names and one of its arguments lies in the given
-// folder. So no record of process ids can be lost or go stale, and a process that
-// merely got the same id, or an editor that shows one of our files, is never hit.
+// Package process starts the programs of a lab so that they outlive the CLI, finds them
+// again, and stops, pauses and resumes them.
+//
+// A process belongs to a lab if and only if it was started under one of the given program
+// names and one of its arguments contains the path of the given directory. No record of
+// process IDs can be lost or become stale. A process that reuses an ID, or an editor that
+// shows a file of the lab, is never signaled.
 package process
 
 import (
@@ -20,28 +22,36 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
+// killTimeout is how long the kernel may take to remove a process after SIGKILL.
+const killTimeout = 10 * time.Second
+
 // Process is a running program.
 type Process struct {
 	PID  int
 	Args []string
 }
 
-// Program is the file name that it was started under.
+// Program returns the file name under which the process was started.
 func (p Process) Program() string { return filepath.Base(p.Args[0]) }
 
-// Find returns the processes of these programs that have an argument in the
-// folder.
-func Find(folder string, programs ...string) ([]Process, error) {
+// Select returns the running processes for which match returns true.
+func Select(match func(Process) bool) ([]Process, error) {
 	all, err := list()
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
-	return slices.DeleteFunc(all, func(p Process) bool { return !belongs(p, folder, programs) }), nil
+	return slices.DeleteFunc(all, func(p Process) bool { return !match(p) }), nil
 }
 
-func belongs(p Process, folder string, programs []string) bool {
+// Find returns the processes of these programs that have an argument with a path below
+// dir.
+func Find(dir string, programs ...string) ([]Process, error) {
+	return Select(func(p Process) bool { return belongs(p, dir, programs) })
+}
+
+func belongs(p Process, dir string, programs []string) bool {
 	return len(p.Args) > 1 && slices.Contains(programs, p.Program()) &&
-		slices.ContainsFunc(p.Args[1:], func(a string) bool { return strings.Contains(a, folder+string(filepath.Separator)) })
+		slices.ContainsFunc(p.Args[1:], func(a string) bool { return strings.Contains(a, dir+string(filepath.Separator)) })
 }
 
 // Started is a program that this process started.
@@ -51,13 +61,13 @@ type Started struct {
 	Exited <-chan struct{}
 }
 
-// Start runs a program detached: in a session of its own, so that Ctrl-C does not
-// reach it, with its output appended to the log.
+// Start starts a program in a session of its own, so that Ctrl-C does not reach it. Its
+// output is appended to the log.
 func Start(log, program string, args ...string) (*Started, error) {
 	return StartAs(program, log, program, args...)
 }
 
-// StartAs starts a program under another name, by which it is then found.
+// StartAs starts a program under another name. Find then finds it under that name.
 func StartAs(name, log, program string, args ...string) (*Started, error) {
 	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -75,67 +85,63 @@ func StartAs(name, log, program string, args ...string) (*Started, error) {
 	exited := make(chan struct{})
 	go func() {
 		defer close(exited)
-		// The log says why it ended.
+		// The log contains the reason of the exit.
 		_ = cmd.Wait()
 	}()
 	return &Started{PID: cmd.Process.Pid, Exited: exited}, nil
 }
 
-// Stop ends the processes that Find returns. They get the grace to end by
-// themselves; without any they are killed at once.
-func Stop(ctx context.Context, grace time.Duration, folder string, programs ...string) error {
+// Stop ends the processes that Find returns. It sends SIGTERM and, after the grace period,
+// SIGKILL. Without a grace period it sends SIGKILL at once.
+func Stop(ctx context.Context, grace time.Duration, dir string, programs ...string) error {
 	if grace > 0 {
-		gone, err := signal(folder, programs, syscall.SIGTERM)
-		if err != nil || gone {
+		none, err := signalAll(dir, programs, syscall.SIGTERM)
+		if err != nil || none {
 			return err
 		}
-		err = awaitGone(ctx, grace, folder, programs)
+		err = waitForExit(ctx, grace, dir, programs)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
 	}
-	if gone, err := signal(folder, programs, syscall.SIGKILL); err != nil || gone {
+	if none, err := signalAll(dir, programs, syscall.SIGKILL); err != nil || none {
 		return err
 	}
-	if err := awaitGone(ctx, 10*time.Second, folder, programs); err != nil {
-		return fmt.Errorf("processes of %s do not end: %w", folder, err)
+	if err := waitForExit(ctx, killTimeout, dir, programs); err != nil {
+		return fmt.Errorf("processes of %s still run after SIGKILL: %w", dir, err)
 	}
 	return nil
 }
 
-// Freeze stops processes without ending them: what they have open stays open.
-func Freeze(processes ...Process) error {
-	for _, p := range processes {
-		if err := syscall.Kill(p.PID, syscall.SIGSTOP); err != nil {
-			return fmt.Errorf("freeze %s (process %d): %w", p.Program(), p.PID, err)
-		}
-	}
-	return nil
-}
+// Pause stops the execution of processes with SIGSTOP. Their connections stay open.
+func Pause(processes ...Process) error { return signalEach(syscall.SIGSTOP, processes) }
 
-// Continue wakes processes that were frozen.
-func Continue(processes ...Process) {
-	for _, p := range processes {
-		_ = syscall.Kill(p.PID, syscall.SIGCONT)
-	}
-}
+// Resume continues paused processes with SIGCONT. A process that is not paused is not
+// affected.
+func Resume(processes ...Process) error { return signalEach(syscall.SIGCONT, processes) }
 
-func signal(folder string, programs []string, s syscall.Signal) (gone bool, err error) {
-	found, err := Find(folder, programs...)
+// signalAll signals the processes that Find returns. It reports whether there are none.
+func signalAll(dir string, programs []string, signal syscall.Signal) (none bool, err error) {
+	found, err := Find(dir, programs...)
 	if err != nil {
 		return false, err
 	}
-	for _, p := range found {
-		if err := syscall.Kill(p.PID, s); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return false, fmt.Errorf("end %s (process %d): %w", p.Program(), p.PID, err)
-		}
-	}
-	return len(found) == 0, nil
+	return len(found) == 0, signalEach(signal, found)
 }
 
-func awaitGone(ctx context.Context, timeout time.Duration, folder string, programs []string) error {
+// signalEach ignores processes that have ended.
+func signalEach(signal syscall.Signal, processes []Process) error {
+	for _, p := range processes {
+		if err := syscall.Kill(p.PID, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("send %s to %s (process %d): %w", signal, p.Program(), p.PID, err)
+		}
+	}
+	return nil
+}
+
+func waitForExit(ctx context.Context, timeout time.Duration, dir string, programs []string) error {
 	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
-		left, err := Find(folder, programs...)
-		return len(left) == 0, err
+		remaining, err := Find(dir, programs...)
+		return len(remaining) == 0, err
 	})
 }

@@ -1,6 +1,5 @@
-// Package filelock keeps two processes from doing the same thing at once. The
-// kernel drops a lock when its process ends, however it ends, so that no lock is
-// ever left behind. It works between the goroutines of one process as well.
+// Package filelock provides locks between processes, and between goroutines of one process.
+// The kernel releases a lock when its process ends, so no lock can become stale.
 package filelock
 
 import (
@@ -16,35 +15,35 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Take locks the file, which it creates with its folder where there is none, and
-// returns the function that gives the lock back. It calls waiting once if another
-// holds it, and gives up when ctx ends. Whoever holds the lock may remove the file.
+// Take locks the file and returns a function that unlocks it. It creates a missing file and
+// directory. If another process has the lock, Take calls waiting once and waits until ctx
+// ends. The owner of the lock may remove the file.
 func Take(ctx context.Context, path string, waiting func()) (func(), error) {
-	var held *os.File
-	said := false
+	var locked *os.File
+	reported := false
 	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) {
 		file, err := try(path)
-		if file == nil && err == nil && !said {
-			said = true
+		if file == nil && err == nil && !reported {
+			reported = true
 			waiting()
 		}
-		held = file
+		locked = file
 		return file != nil, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	return func() { _ = held.Close() }, nil
+	return func() { _ = locked.Close() }, nil
 }
 
-// try returns the locked file, or nil if somebody else has it.
+// try returns the locked file, or nil if another owner has the lock.
 func try(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
-		// The folder was removed since.
+		// The owner of the lock has removed the directory.
 		return nil, nil
 	}
 	if err != nil {
@@ -57,13 +56,13 @@ func try(path string) (*os.File, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	// The last holder may have removed the file after it was opened here; then the
-	// lock guards nothing that a newcomer would see.
-	mine, err := file.Stat()
+	// The last owner may have removed the file after this call opened it. A lock on the
+	// removed file would not exclude others, which create a new file.
+	opened, err := file.Stat()
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	if now, err := os.Stat(path); err != nil || !os.SameFile(mine, now) {
+	if current, err := os.Stat(path); err != nil || !os.SameFile(opened, current) {
 		return nil, file.Close()
 	}
 	return file, nil

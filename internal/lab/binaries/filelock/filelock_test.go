@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-func TestOneHolderAtATime(t *testing.T) {
+func TestTake_HasOneOwnerAtATime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "folder", "lock")
-	var holders, most atomic.Int32
+	var owners, most atomic.Int32
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -22,13 +22,13 @@ func TestOneHolderAtATime(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if n := holders.Add(1); n > most.Load() {
+			if n := owners.Add(1); n > most.Load() {
 				most.Store(n)
 			}
 			time.Sleep(5 * time.Millisecond)
-			holders.Add(-1)
-			// Every other holder removes the file, as the deletion of a lab does.
-			if holders.Load()%2 == 0 {
+			owners.Add(-1)
+			// Some owners remove the file, as the deletion of a lab does.
+			if owners.Load()%2 == 0 {
 				_ = os.RemoveAll(filepath.Dir(path))
 			}
 			release()
@@ -36,11 +36,11 @@ func TestOneHolderAtATime(t *testing.T) {
 	}
 	wg.Wait()
 	if most.Load() != 1 {
-		t.Errorf("%d held the lock at once", most.Load())
+		t.Errorf("%d owners had the lock at the same time", most.Load())
 	}
 }
 
-func TestWaitingEndsWithTheContext(t *testing.T) {
+func TestTake_StopsWaitingWhenTheContextEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	release, err := Take(t.Context(), path, func() {})
 	if err != nil {
@@ -48,9 +48,9 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	}
 	defer release()
 	ctx, cancel := context.WithCancel(t.Context())
-	told := 0
-	_, err = Take(ctx, path, func() { told++; cancel() })
-	if !errors.Is(err, context.Canceled) || told != 1 {
-		t.Errorf("Take of a held lock: error %v, told %d times that it waits", err, told)
+	reports := 0
+	_, err = Take(ctx, path, func() { reports++; cancel() })
+	if !errors.Is(err, context.Canceled) || reports != 1 {
+		t.Errorf("Take of a locked file: error %v, %d calls of waiting", err, reports)
 	}
 }

@@ -1,8 +1,8 @@
-// Package archive writes container images without a container engine: layers out of
-// files, and the tar of images that `docker load` and `ctr images import` read.
+// Package archive writes container images without a container engine: layers from files,
+// and archives of images that `docker load` and `ctr images import` read.
 //
-// Inputs are files of this machine and bytes; outputs are tars, the same bytes for the
-// same inputs. It compresses nothing, talks to no daemon and no registry.
+// Inputs are files of this machine and bytes. Outputs are uncompressed tar archives, the
+// same bytes for the same inputs. It contacts no daemon and no registry.
 package archive
 
 import (
@@ -16,7 +16,7 @@ import (
 	"path/filepath"
 )
 
-// Config is what a container of the image starts with.
+// Config is the configuration of containers of an image.
 type Config struct {
 	Env        []string `json:",omitempty"`
 	Entrypoint []string `json:",omitempty"`
@@ -25,12 +25,12 @@ type Config struct {
 	StopSignal string   `json:",omitempty"`
 }
 
-// Image is a stack of layers with a configuration and its tags.
+// Image consists of layers, a configuration and tags.
 type Image struct {
 	Tags         []string
-	Architecture string // as Go names it
+	Architecture string // a GOARCH value
 	Config       Config
-	Layers       []string // uncompressed tars, the lowest first
+	Layers       []string // paths of uncompressed tar archives, the lowest layer first
 }
 
 type manifestEntry struct {
@@ -51,12 +51,11 @@ type rootFS struct {
 	DiffIDs []string `json:"diff_ids"`
 }
 
-// Write writes one archive of all images. A layer that several of them have is in it
-// once.
+// Write writes one archive of all images. It contains a shared layer once.
 func Write(w io.Writer, images ...Image) error {
 	archive := tar.NewWriter(w)
 	var manifest []manifestEntry
-	names := map[string]string{} // layer file → its name in the archive
+	names := map[string]string{} // names in the archive by path of the layer
 	for _, image := range images {
 		config := imageConfig{Architecture: image.Architecture, OS: "linux", Config: image.Config, RootFS: rootFS{Type: "layers"}}
 		entry := manifestEntry{RepoTags: image.Tags}
@@ -97,12 +96,13 @@ func Write(w io.Writer, images ...Image) error {
 	return archive.Close()
 }
 
-// WriteFile is Write to a file, which appears only when it is whole.
+// WriteFile writes the archive to a file, which appears only when it is complete.
 func WriteFile(path string, images ...Image) error {
-	return writeWhole(path, func(f *os.File) error { return Write(f, images...) })
+	return writeAtomically(path, func(f *os.File) error { return Write(f, images...) })
 }
 
-func writeWhole(path string, write func(*os.File) error) (err error) {
+// writeAtomically writes a temporary file and renames it to path.
+func writeAtomically(path string, write func(*os.File) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return err

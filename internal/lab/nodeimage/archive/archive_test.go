@@ -56,7 +56,7 @@ func writeLayer(t *testing.T, layer Layer) (path string, content []byte) {
 	return path, content
 }
 
-func TestLayerHoldsItsFilesSortedWithTheirParents(t *testing.T) {
+func TestWriteLayer_SortsEntriesAndAddsParents(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(program, []byte("code"), 0o600); err != nil {
 		t.Fatal(err)
@@ -89,26 +89,26 @@ func TestLayerHoldsItsFilesSortedWithTheirParents(t *testing.T) {
 
 	_, again := writeLayer(t, layer)
 	if !bytes.Equal(content, again) {
-		t.Error("the same layer gave other bytes the second time")
+		t.Error("the same layer has other bytes the second time")
 	}
 }
 
-func TestLayerThatCannotBeWrittenLeavesNothing(t *testing.T) {
+func TestWriteLayer_LeavesNoFileAfterAFailure(t *testing.T) {
 	dir := t.TempDir()
 	err := WriteLayer(filepath.Join(dir, "layer.tar"), Layer{"/gone": Program(filepath.Join(dir, "gone"))})
 	if !errors.Is(err, os.ErrNotExist) {
-		t.Fatalf("error is %v, want one that says that the source is missing", err)
+		t.Fatalf("error is %v, want os.ErrNotExist", err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(entries) > 0 {
-		t.Errorf("%s was left", entries[0].Name())
+		t.Errorf("%s remains", entries[0].Name())
 	}
 }
 
-func TestArchiveNamesLayersByTheirContentAndHoldsSharedOnesOnce(t *testing.T) {
+func TestWrite_NamesLayersByContentAndContainsSharedOnesOnce(t *testing.T) {
 	shared, sharedContent := writeLayer(t, Layer{"/a": Text("a")})
 	own, ownContent := writeLayer(t, Layer{"/b": Text("b")})
 	var out bytes.Buffer
@@ -133,7 +133,7 @@ func TestArchiveNamesLayersByTheirContentAndHoldsSharedOnesOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(manifest) != 2 {
-		t.Fatalf("the manifest names %d images, want 2", len(manifest))
+		t.Fatalf("the manifest contains %d images, want 2", len(manifest))
 	}
 	wantLayers := []string{digest(sharedContent) + ".tar", digest(ownContent) + ".tar"}
 	if diff := cmp.Diff(wantLayers, manifest[1].Layers); diff != "" {

@@ -13,34 +13,34 @@ import (
 	"strings"
 )
 
-// Layer is the files of one layer by their absolute path. Missing parent folders are
-// made, all owned by root.
+// Layer contains the entries of one layer by their absolute path. Missing parent directories
+// are added. All entries are owned by root.
 type Layer map[string]Entry
 
-// Entry is one file, symbolic link or folder of a layer: exactly one of Source,
-// Content, Link and Dir is set.
+// Entry is one file, symbolic link or directory of a layer. Exactly one of Source, Content,
+// Link and Dir is set.
 type Entry struct {
-	Source  string // a file of this machine
+	Source  string // path of a file of this machine
 	Content []byte
 	Link    string // target of a symbolic link
 	Dir     bool
-	Mode    fs.FileMode // 0644 for files and 0755 for folders where it is 0
+	Mode    fs.FileMode // 0 means 0644 for files and 0755 for directories
 }
 
-// Program is an executable file.
+// Program returns an executable file with the content of source.
 func Program(source string) Entry { return Entry{Source: source, Mode: 0o755} }
 
-// Text is a small file.
+// Text returns a file with the given content.
 func Text(content string) Entry { return Entry{Content: []byte(content)} }
 
-// WriteLayer writes the layer's tar to file, sorted and without times, so that the same
-// files give the same digest.
+// WriteLayer writes the tar archive of the layer. Its entries are sorted and have no times,
+// so that the same entries result in the same digest.
 func WriteLayer(file string, layer Layer) error {
-	return writeWhole(file, func(f *os.File) error {
+	return writeAtomically(file, func(f *os.File) error {
 		archive := tar.NewWriter(f)
-		whole := withParents(layer)
-		for _, name := range slices.Sorted(maps.Keys(whole)) {
-			if err := writeEntry(archive, strings.TrimPrefix(name, "/"), whole[name]); err != nil {
+		complete := withParents(layer)
+		for _, name := range slices.Sorted(maps.Keys(complete)) {
+			if err := writeEntry(archive, strings.TrimPrefix(name, "/"), complete[name]); err != nil {
 				return fmt.Errorf("layer file %s: %w", name, err)
 			}
 		}
@@ -48,16 +48,17 @@ func WriteLayer(file string, layer Layer) error {
 	})
 }
 
+// withParents returns the layer with every missing parent directory.
 func withParents(layer Layer) Layer {
-	whole := maps.Clone(layer)
+	complete := maps.Clone(layer)
 	for name := range layer {
 		for parent := path.Dir(name); parent != "/" && parent != "."; parent = path.Dir(parent) {
-			if _, named := whole[parent]; !named {
-				whole[parent] = Entry{Dir: true}
+			if _, exists := complete[parent]; !exists {
+				complete[parent] = Entry{Dir: true}
 			}
 		}
 	}
-	return whole
+	return complete
 }
 
 func writeEntry(archive *tar.Writer, name string, entry Entry) error {
@@ -84,6 +85,7 @@ func writeEntry(archive *tar.Writer, name string, entry Entry) error {
 	return err
 }
 
+// open returns the content of a file and its size.
 func open(entry Entry) (io.ReadCloser, int64, error) {
 	if entry.Source == "" {
 		return io.NopCloser(bytes.NewReader(entry.Content)), int64(len(entry.Content)), nil
@@ -100,7 +102,7 @@ func open(entry Entry) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-// tarMode gives the mode as tar has it: Go keeps the sticky bit elsewhere.
+// tarMode returns the mode in the encoding of tar, which has another sticky bit than Go.
 func tarMode(entry Entry) uint32 {
 	mode := entry.Mode
 	switch {
