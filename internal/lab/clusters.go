@@ -1,11 +1,13 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"slices"
 )
 
-// Cluster is one cluster of a lab, as `reconcile-lab clusters -o json` prints it.
+// Cluster is one cluster of a lab. Its JSON form is the output of
+// `reconcile-lab clusters -o json`.
 type Cluster struct {
 	Name       string `json:"name"`
 	Role       Role   `json:"role"`
@@ -15,8 +17,8 @@ type Cluster struct {
 	Ready      bool   `json:"ready"`
 }
 
-// Clusters returns the lab's clusters, the hub first: those that exist, and those
-// that an interrupted Up was to make.
+// Clusters returns the clusters of the lab, the hub first. They include clusters that an
+// interrupted Up has not created yet.
 func Clusters(ctx context.Context, l *Lab, p Provider) ([]Cluster, error) {
 	state, err := l.Load()
 	if err != nil {
@@ -33,12 +35,8 @@ func Clusters(ctx context.Context, l *Lab, p Provider) ([]Cluster, error) {
 
 	found := make([]Cluster, len(names))
 	err = parallel(ctx, names, func(ctx context.Context, name string) error {
-		role := RoleMember
-		if name == Hub {
-			role = RoleHub
-		}
 		found[slices.Index(names, name)] = Cluster{
-			Name: name, Role: role, Provider: p.Name(),
+			Name: name, Role: roleOf(name), Provider: p.Name(),
 			Kubeconfig: l.Kubeconfig(), Context: name, Ready: p.Ready(ctx, name),
 		}
 		return nil
@@ -46,16 +44,7 @@ func Clusters(ctx context.Context, l *Lab, p Provider) ([]Cluster, error) {
 	return found, err
 }
 
-// byNumber puts member-10 after member-9.
+// byNumber sorts member-10 after member-9.
 func byNumber(a, b string) int {
-	if len(a) != len(b) {
-		return len(a) - len(b)
-	}
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }

@@ -1,14 +1,12 @@
-// Package lab makes and removes labs: a hub and its members on this machine, with
-// the hub manager, ready to apply CacheClusters to.
+// Package lab creates and removes labs: a hub and members on this machine, and the hub
+// manager.
 //
-// It promises that [Up] and [Down] may be repeated after any interruption and then
-// finish the job, that Up changes nothing on a lab that is as asked for, and that
-// Down leaves neither process nor file. Everything of a lab lies in its folder
-// below [Root]; a lock in it keeps two commands apart.
+// [Up] and [Down] are idempotent: after an interruption, the next call completes the work.
+// Up changes nothing in a complete lab. Down leaves neither a process nor a file. All files
+// of a lab are in its directory below [Root], with a lock that excludes other commands.
 //
-// Input: a [Provider], which makes the clusters, and the wanted number of members.
-// Output: the lab's folder, with lab.json and a merged kubeconfig, and progress.
+// Inputs are a [Provider], which runs the clusters, and the number of members. Outputs are
+// the directory of the lab, with lab.json and a merged kubeconfig, and progress.
 //
-// It never writes to ~/.kube/config and ends only processes that its own command
-// lines started.
+// It never writes to ~/.kube/config. It ends only processes that were started for the lab.
 package lab

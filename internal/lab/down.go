@@ -8,17 +8,15 @@ import (
 	"path/filepath"
 )
 
-// Down removes the lab: its manager, clusters and files. It is no error if there
-// is no such lab.
+// Down removes the lab: its manager, clusters and files. A lab that does not exist is not an
+// error.
 func Down(ctx context.Context, l *Lab, p Provider, report func(subject, step string)) error {
-	o := Options{Report: report}
-	unlock, err := l.lock(ctx, o.on(""))
+	unlock, err := l.lock(ctx, func(step string) { report("", step) })
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	// A damaged record names no manager that could be ended gracefully; it has no
-	// work without clusters and is found by its usual name.
+	// A damaged lab.json contains no manager. Its process is then found by the default name.
 	state, err := l.Load()
 	if err != nil || state.Manager == nil {
 		state.Manager = &Manager{Binary: "hub"}
@@ -31,7 +29,7 @@ func Down(ctx context.Context, l *Lab, p Provider, report func(subject, step str
 		return err
 	}
 	if err := parallel(ctx, clusters, func(ctx context.Context, cluster string) error {
-		report(cluster, "removing it")
+		report(cluster, "removing the cluster")
 		if err := p.Delete(ctx, cluster); err != nil {
 			return err
 		}
@@ -43,29 +41,29 @@ func Down(ctx context.Context, l *Lab, p Provider, report func(subject, step str
 	return l.remove()
 }
 
-// remove deletes the lab's folder, then what names it, and the folder of all labs with
-// the last one.
+// remove deletes the directory of the lab, then the files that name the lab. With the last
+// lab it also deletes the directory of all labs.
 func (l *Lab) remove() error {
-	var naming []string
+	var references []string
 	for _, file := range []string{currentFile, begunFile} {
-		is, err := named(file)
+		name, err := readLabName(file)
 		if err != nil {
 			return err
 		}
-		if is == "" || is == l.Name {
-			naming = append(naming, file)
+		if name == "" || name == l.Name {
+			references = append(references, file)
 		}
 	}
 	if err := os.RemoveAll(l.Dir); err != nil {
 		return fmt.Errorf("remove the files of lab %s: %w", l.Name, err)
 	}
 	root := filepath.Dir(l.Dir)
-	for _, file := range naming {
+	for _, file := range references {
 		if err := os.Remove(filepath.Join(root, file)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
-	// A lab that is there, or that is being made at this moment, keeps the folder.
+	// This fails if another lab exists, or is being created at this moment.
 	_ = os.Remove(root)
 	return nil
 }

@@ -22,9 +22,10 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/deploy"
 )
 
-// fieldManager owns what a lab applies to its hub.
+// fieldManager is the field manager of the objects that a lab applies to its hub.
 const fieldManager = client.FieldOwner("reconcile-lab-up")
 
+// newClient returns a client for the objects that a lab reads and writes on the hub.
 func newClient(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -37,8 +38,8 @@ func newClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-// install gives the hub the inventory namespace and the CRDs, and waits until they
-// are served.
+// install applies the inventory namespace and the CRDs to the hub, and waits until the CRDs
+// are established.
 func install(ctx context.Context, hub *rest.Config) error {
 	c, err := newClient(hub)
 	if err != nil {
@@ -67,6 +68,11 @@ func install(ctx context.Context, hub *rest.Config) error {
 		}
 		names = append(names, crd.GetName())
 	}
+	return waitForCRDs(ctx, c, names)
+}
+
+// waitForCRDs waits until the API server serves the resources of the CRDs.
+func waitForCRDs(ctx context.Context, c client.Client, names []string) error {
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		for _, name := range names {
 			var crd apiextensionsv1.CustomResourceDefinition
@@ -81,12 +87,14 @@ func install(ctx context.Context, hub *rest.Config) error {
 	})
 }
 
+// established reports whether the API server serves the resource of the CRD. It returns an
+// error if the names conflict with those of another CRD.
 func established(crd *apiextensionsv1.CustomResourceDefinition) (bool, error) {
 	served := false
 	for _, condition := range crd.Status.Conditions {
 		switch {
 		case condition.Type == apiextensionsv1.NamesAccepted && condition.Status == apiextensionsv1.ConditionFalse:
-			return false, errors.New(crd.Name + " is not accepted: " + condition.Message)
+			return false, errors.New("CustomResourceDefinition " + crd.Name + " is not accepted: " + condition.Message)
 		case condition.Type == apiextensionsv1.Established:
 			served = condition.Status == apiextensionsv1.ConditionTrue
 		}

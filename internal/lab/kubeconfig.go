@@ -10,11 +10,11 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// ResolveKubeconfig finds the kubeconfig of a lab by name, or of the lab of the last
-// up if name is empty. Path and lab are empty if there is no lab at all.
+// ResolveKubeconfig returns the kubeconfig of a lab by name, or of the current lab if name
+// is empty. Path and lab are empty if no lab exists.
 func ResolveKubeconfig(name string) (path, lab string, err error) {
-	asked := name != ""
-	if !asked {
+	explicit := name != ""
+	if !explicit {
 		if name, err = Current(); err != nil || name == "" {
 			return "", "", err
 		}
@@ -24,19 +24,19 @@ func ResolveKubeconfig(name string) (path, lab string, err error) {
 		return "", "", err
 	}
 	if _, err := os.Stat(l.Kubeconfig()); err != nil {
-		if !asked {
+		if !explicit {
 			return "", "", nil
 		}
 		if l.Exists() {
-			return "", "", fmt.Errorf("lab %s is not made completely: run reconcile-lab up --name %s", name, name)
+			return "", "", fmt.Errorf("lab %s is incomplete; run reconcile-lab up --name %s", name, name)
 		}
 		return "", "", Unknown(name)
 	}
 	return l.Kubeconfig(), name, nil
 }
 
-// merge puts each cluster's admin access under a context of the cluster's name.
-func merge(configs map[string][]byte) ([]byte, error) {
+// mergeKubeconfigs returns one kubeconfig with a context for each cluster, named after it.
+func mergeKubeconfigs(configs map[string][]byte) ([]byte, error) {
 	merged := clientcmdapi.NewConfig()
 	for cluster, content := range configs {
 		config, err := clientcmd.Load(content)
@@ -45,7 +45,7 @@ func merge(configs map[string][]byte) ([]byte, error) {
 		}
 		current, ok := config.Contexts[config.CurrentContext]
 		if !ok || config.Clusters[current.Cluster] == nil || config.AuthInfos[current.AuthInfo] == nil {
-			return nil, fmt.Errorf("kubeconfig of %s: its current context %q is incomplete", cluster, config.CurrentContext)
+			return nil, fmt.Errorf("kubeconfig of %s: current context %q has no cluster or no user", cluster, config.CurrentContext)
 		}
 		merged.Clusters[cluster] = config.Clusters[current.Cluster]
 		merged.AuthInfos[cluster] = config.AuthInfos[current.AuthInfo]
@@ -55,17 +55,17 @@ func merge(configs map[string][]byte) ([]byte, error) {
 	return clientcmd.Write(*merged)
 }
 
-// RefreshKubeconfig makes the merged file say where the clusters are now: one that was
-// started again may have changed its port.
+// RefreshKubeconfig writes the current addresses of the clusters to the merged file. The
+// port of a cluster can change when it is started again.
 func (l *Lab) RefreshKubeconfig(ctx context.Context, p Provider) error {
-	s, err := l.Load()
+	state, err := l.Load()
 	if err != nil {
 		return err
 	}
-	return l.writeKubeconfig(ctx, p, append([]string{Hub}, s.Members...))
+	return l.writeKubeconfig(ctx, p, append([]string{Hub}, state.Members...))
 }
 
-// writeKubeconfig writes the merged file.
+// writeKubeconfig writes the merged file with a context for each cluster.
 func (l *Lab) writeKubeconfig(ctx context.Context, p Provider, clusters []string) error {
 	configs := map[string][]byte{}
 	for _, cluster := range clusters {
@@ -75,13 +75,14 @@ func (l *Lab) writeKubeconfig(ctx context.Context, p Provider, clusters []string
 		}
 		configs[cluster] = content
 	}
-	merged, err := merge(configs)
+	merged, err := mergeKubeconfigs(configs)
 	if err != nil {
 		return err
 	}
 	return WriteFile(l.Kubeconfig(), merged)
 }
 
+// restConfig returns admin access to a cluster from this machine.
 func restConfig(ctx context.Context, p Provider, cluster string) (*rest.Config, error) {
 	content, err := p.Kubeconfig(ctx, cluster)
 	if err != nil {
@@ -91,12 +92,12 @@ func restConfig(ctx context.Context, p Provider, cluster string) (*rest.Config, 
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig of %s: %w", cluster, err)
 	}
-	// The lab's own few calls need no throttling.
+	// A lab sends few requests, which need no client-side rate limit.
 	config.QPS = -1
 	return config, nil
 }
 
-// podServer is the address by which the hub's manager reaches a cluster.
+// podServer returns the address at which the hub manager reaches a cluster.
 func podServer(ctx context.Context, p Provider, cluster string) (string, error) {
 	content, err := p.PodKubeconfig(ctx, cluster)
 	if err != nil {

@@ -16,20 +16,20 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// memory is a provider of clusters that are only names.
-type memory struct {
+// fakeProvider is a provider whose clusters consist of a name.
+type fakeProvider struct {
 	Provider
 	mu        sync.Mutex
-	clusters  map[string]bool // whether ready
-	refuse    map[string]error
+	clusters  map[string]bool  // readiness by name
+	failures  map[string]error // by cluster, or "prepare"
 	footprint Footprint
 }
 
-func (*memory) Name() string { return "memory" }
+func (*fakeProvider) Name() string { return "memory" }
 
-func (m *memory) Footprint() Footprint { return m.footprint }
+func (m *fakeProvider) Footprint() Footprint { return m.footprint }
 
-func (m *memory) List(context.Context) ([]string, error) {
+func (m *fakeProvider) List(context.Context) ([]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var names []string
@@ -40,25 +40,25 @@ func (m *memory) List(context.Context) ([]string, error) {
 	return names, nil
 }
 
-func (m *memory) Prepare(context.Context, Report) error { return m.refuse["prepare"] }
+func (m *fakeProvider) Prepare(context.Context, Report) error { return m.failures["prepare"] }
 
-func (m *memory) Ready(_ context.Context, cluster string) bool {
+func (m *fakeProvider) Ready(_ context.Context, cluster string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.clusters[cluster]
 }
 
-func (m *memory) Create(_ context.Context, cluster string, _ Role, _ Report) error {
+func (m *fakeProvider) Create(_ context.Context, cluster string, _ Role, _ Report) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.clusters[cluster] = m.refuse[cluster] == nil
-	return m.refuse[cluster]
+	m.clusters[cluster] = m.failures[cluster] == nil
+	return m.failures[cluster]
 }
 
-func (m *memory) Delete(_ context.Context, cluster string) error {
+func (m *fakeProvider) Delete(_ context.Context, cluster string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.refuse[cluster]; err != nil {
+	if err := m.failures[cluster]; err != nil {
 		return err
 	}
 	delete(m.clusters, cluster)
@@ -67,8 +67,8 @@ func (m *memory) Delete(_ context.Context, cluster string) error {
 
 func silent(string, string) {}
 
-// root makes a folder for labs, which is not there yet.
-func root(t *testing.T) string {
+// stateRoot sets the directory of all labs to one that does not exist yet.
+func stateRoot(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -88,8 +88,8 @@ func open(t *testing.T, name string) *Lab {
 	return l
 }
 
-func TestStateSurvivesARoundTripAndDamageIsTold(t *testing.T) {
-	root(t)
+func TestLoad_ReadsSavedStateAndReportsDamage(t *testing.T) {
+	stateRoot(t)
 	l := open(t, "a")
 	if got, err := l.Load(); err != nil || !reflect.DeepEqual(got, State{}) {
 		t.Errorf("state of a lab that does not exist: %v, %v", got, err)
@@ -108,12 +108,12 @@ func TestStateSurvivesARoundTripAndDamageIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := l.Load(); err == nil || !strings.Contains(err.Error(), "down --name a") {
-		t.Errorf("error %v should name the remedy", err)
+		t.Errorf("error %v must contain the remedy", err)
 	}
 }
 
-func TestNamesThatCannotNameALabAreRefused(t *testing.T) {
-	root(t)
+func TestOpen_RejectsInvalidNames(t *testing.T) {
+	stateRoot(t)
 	for _, name := range []string{"", "A", "a/b", "..", "-a", "a-", strings.Repeat("a", 31)} {
 		if _, err := Open(name); err == nil {
 			t.Errorf("%q was accepted", name)
@@ -121,13 +121,13 @@ func TestNamesThatCannotNameALabAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheLabUsedLastIsTheDefaultAsLongAsItExists(t *testing.T) {
-	dir := root(t)
+func TestCurrent_IsTheLabOfTheLastUpWhileItExists(t *testing.T) {
+	dir := stateRoot(t)
 	if path, name, err := ResolveKubeconfig(""); err != nil || path != "" || name != "" {
 		t.Errorf("without labs: %q, %q, %v; want nothing", path, name, err)
 	}
 	if _, _, err := ResolveKubeconfig("b"); err == nil || !strings.Contains(err.Error(), "up --name b") {
-		t.Errorf("error %v should name the remedy", err)
+		t.Errorf("error %v must contain the remedy", err)
 	}
 	for _, name := range []string{"a", "c", "b"} {
 		l := open(t, name)
@@ -148,46 +148,46 @@ func TestTheLabUsedLastIsTheDefaultAsLongAsItExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	if current, err := Current(); err == nil || !strings.Contains(err.Error(), "--lab: a, c") {
-		t.Errorf("current is %q, %v: of two labs that are left none may be guessed", current, err)
+		t.Errorf("current is %q, %v; want an error, since two labs remain", current, err)
 	}
 	if err := open(t, "c").remove(); err != nil {
 		t.Fatal(err)
 	}
 	if current, err := Current(); err != nil || current != "a" {
-		t.Errorf("current is %q, %v: the only lab that is left must not be forgotten, its processes run", current, err)
+		t.Errorf("current is %q, %v; want the only remaining lab, since its processes run", current, err)
 	}
 	if err := open(t, "a").remove(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the last lab left %s", dir)
+		t.Errorf("%s remains after the last lab", dir)
 	}
 }
 
-func TestAnUpThatIsRefusedLeavesNothing(t *testing.T) {
+func TestUp_RefusedLabLeavesNoFile(t *testing.T) {
 	for _, test := range []struct {
 		name     string
-		provider *memory
+		provider *fakeProvider
 		want     string
 	}{
-		{"too little memory or disk", &memory{footprint: Footprint{Memory: 1 << 60, Disk: 1 << 60}}, "--members"},
-		{"preparation fails", &memory{refuse: map[string]error{"prepare": errors.New("no binaries")}}, "no binaries"},
+		{"too little memory or disk", &fakeProvider{footprint: Footprint{Memory: 1 << 60, Disk: 1 << 60}}, "--members"},
+		{"preparation fails", &fakeProvider{failures: map[string]error{"prepare": errors.New("no binaries")}}, "no binaries"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			dir := root(t)
+			dir := stateRoot(t)
 			err := Up(t.Context(), open(t, "a"), test.provider, Options{Members: 1, Report: silent})
 			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v should hold %q", err, test.want)
+				t.Errorf("error %v must contain %q", err, test.want)
 			}
 			if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("%s is left", dir)
+				t.Errorf("%s remains", dir)
 			}
 		})
 	}
 }
 
-func TestALabKeepsItsProvider(t *testing.T) {
-	root(t)
+func TestUp_RefusesAnotherProvider(t *testing.T) {
+	stateRoot(t)
 	l := open(t, "a")
 	if err := os.MkdirAll(l.Dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -195,24 +195,24 @@ func TestALabKeepsItsProvider(t *testing.T) {
 	if err := l.save(State{Provider: "kind"}); err != nil {
 		t.Fatal(err)
 	}
-	err := Up(t.Context(), l, &memory{}, Options{Members: 1, Report: silent})
+	err := Up(t.Context(), l, &fakeProvider{}, Options{Members: 1, Report: silent})
 	if err == nil || !strings.Contains(err.Error(), "down --name a") {
-		t.Errorf("error %v should name the remedy", err)
+		t.Errorf("error %v must contain the remedy", err)
 	}
 	if s, err := l.Load(); err != nil || s.Provider != "kind" {
 		t.Errorf("state is %+v, %v", s, err)
 	}
 }
 
-func TestWhatAnInterruptedUpMadeIsRecordedListedAndRemoved(t *testing.T) {
-	dir := root(t)
+func TestDown_RemovesTheClustersOfAnInterruptedUp(t *testing.T) {
+	dir := stateRoot(t)
 	l := open(t, "a")
-	p := &memory{clusters: map[string]bool{}, refuse: map[string]error{"hub": context.Canceled}}
+	p := &fakeProvider{clusters: map[string]bool{}, failures: map[string]error{"hub": context.Canceled}}
 	if err := Up(t.Context(), l, p, Options{Members: 2, Report: silent}); !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v", err)
 	}
 	if s, err := l.Load(); err != nil || s.Provider != "memory" || !slices.Equal(s.Members, []string{"member-1", "member-2"}) {
-		t.Errorf("recorded is %+v, %v", s, err)
+		t.Errorf("saved is %+v, %v", s, err)
 	}
 	clusters, err := Clusters(t.Context(), l, p)
 	if err != nil {
@@ -222,27 +222,27 @@ func TestWhatAnInterruptedUpMadeIsRecordedListedAndRemoved(t *testing.T) {
 		t.Errorf("clusters are %+v", clusters)
 	}
 
-	p.refuse = map[string]error{"hub": errors.New("busy")}
+	p.failures = map[string]error{"hub": errors.New("busy")}
 	if err := Down(t.Context(), l, p, silent); err == nil {
-		t.Error("Down said nothing of a cluster that it could not remove")
+		t.Error("Down returned no error for a cluster that it could not remove")
 	}
 	if _, err := os.Stat(l.path("lab.json")); err != nil {
-		t.Errorf("the record is gone while a cluster is left: %v", err)
+		t.Errorf("lab.json was removed while a cluster remains: %v", err)
 	}
-	p.refuse = nil
+	p.failures = nil
 	if err := Down(t.Context(), l, p, silent); err != nil {
 		t.Fatal(err)
 	}
 	if left, _ := p.List(t.Context()); len(left) > 0 {
-		t.Errorf("clusters left: %v", left)
+		t.Errorf("remaining clusters: %v", left)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s is left", dir)
+		t.Errorf("%s remains", dir)
 	}
 }
 
-func TestALabThatIsNotMadeCompletelyDoesNotTakeTheOthersPlace(t *testing.T) {
-	root(t)
+func TestUp_IncompleteLabDoesNotBecomeCurrent(t *testing.T) {
+	stateRoot(t)
 	other := open(t, "b")
 	if err := os.MkdirAll(other.Dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestALabThatIsNotMadeCompletelyDoesNotTakeTheOthersPlace(t *testing.T) {
 	if err := other.makeCurrent(); err != nil {
 		t.Fatal(err)
 	}
-	p := &memory{clusters: map[string]bool{}, refuse: map[string]error{"hub": context.Canceled}}
+	p := &fakeProvider{clusters: map[string]bool{}, failures: map[string]error{"hub": context.Canceled}}
 	if err := Up(t.Context(), open(t, "a"), p, Options{Members: 1, Report: silent}); !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v", err)
 	}
@@ -259,9 +259,9 @@ func TestALabThatIsNotMadeCompletelyDoesNotTakeTheOthersPlace(t *testing.T) {
 	}
 }
 
-func TestClustersAreListedInTheOrderOfTheirNumbers(t *testing.T) {
-	root(t)
-	p := &memory{clusters: map[string]bool{"member-10": true, "member-9": true, "hub": true, "member-1": false}}
+func TestClusters_AreSortedByNumber(t *testing.T) {
+	stateRoot(t)
+	p := &fakeProvider{clusters: map[string]bool{"member-10": true, "member-9": true, "hub": true, "member-1": false}}
 	clusters, err := Clusters(t.Context(), open(t, "a"), p)
 	if err != nil {
 		t.Fatal(err)
@@ -279,11 +279,11 @@ func TestClustersAreListedInTheOrderOfTheirNumbers(t *testing.T) {
 	}
 	want := `{"name":"member-1","role":"member","provider":"memory","kubeconfig":"` + open(t, "a").Kubeconfig() + `","context":"member-1","ready":false}`
 	if string(encoded) != want {
-		t.Errorf("scripts read\n%s, want\n%s", encoded, want)
+		t.Errorf("JSON is\n%s, want\n%s", encoded, want)
 	}
 }
 
-func TestMembersAreSpreadOverRegionsAndZones(t *testing.T) {
+func TestLabels_SpreadMembersOverRegionsAndZones(t *testing.T) {
 	zones := map[string]bool{}
 	for i := range 6 {
 		l := labels("embedded", i)
@@ -301,7 +301,7 @@ func TestMembersAreSpreadOverRegionsAndZones(t *testing.T) {
 	}
 }
 
-func TestTheMergedKubeconfigHasAContextForEachCluster(t *testing.T) {
+func TestMergeKubeconfigs_HasAContextForEachCluster(t *testing.T) {
 	config := func(server string) []byte {
 		c := clientcmdapi.NewConfig()
 		c.Clusters["kind-x"] = &clientcmdapi.Cluster{Server: server}
@@ -314,7 +314,7 @@ func TestTheMergedKubeconfigHasAContextForEachCluster(t *testing.T) {
 		}
 		return content
 	}
-	merged, err := merge(map[string][]byte{Hub: config("https://h"), "member-1": config("https://m")})
+	merged, err := mergeKubeconfigs(map[string][]byte{Hub: config("https://h"), "member-1": config("https://m")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +331,7 @@ func TestTheMergedKubeconfigHasAContextForEachCluster(t *testing.T) {
 			t.Errorf("context %s is %+v", name, c)
 		}
 	}
-	if _, err := merge(map[string][]byte{Hub: []byte("{}")}); err == nil {
+	if _, err := mergeKubeconfigs(map[string][]byte{Hub: []byte("{}")}); err == nil {
 		t.Error("a kubeconfig without a context was merged")
 	}
 }

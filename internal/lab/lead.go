@@ -11,36 +11,46 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// leaseLasts is how long the lease of a manager that was killed keeps another from
-// taking over, with room for the try after that.
-const leaseLasts = 25 * time.Second
+// leaseTimeout limits the wait for leadership. The lease of a killed manager expires after
+// 15 s; the rest is for the next attempt to acquire it.
+const leaseTimeout = 25 * time.Second
 
-// awaitLead waits until the manager works: after one that was stopped at once, after
-// one that was killed when its lease has run out. Another manager that leads, which
-// somebody started beside it, is no error.
-func awaitLead(ctx context.Context, m Manager, report Report) error {
-	say := time.NewTimer(time.Second)
-	defer say.Stop()
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, leaseLasts, true, func(ctx context.Context) (bool, error) {
+// waitForLeadership waits until the manager is the leader. A manager that was stopped has
+// released its lease; the lease of one that was killed must expire. Another manager that
+// stays the leader is not an error.
+func waitForLeadership(ctx context.Context, m Manager, report Report) error {
+	notice := time.NewTimer(time.Second)
+	defer notice.Stop()
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, leaseTimeout, true, func(ctx context.Context) (bool, error) {
 		select {
-		case <-say.C:
-			report("waiting for the lease of an earlier hub manager, which was killed, to run out")
+		case <-notice.C:
+			report("waiting for the lease of a killed hub manager to expire")
 		default:
 		}
-		return leads(ctx, m.Metrics), nil
+		return isLeader(ctx, m.Metrics), nil
 	})
 	if ctx.Err() == nil && wait.Interrupted(err) {
-		report("another hub manager leads; this one stands by")
+		report("another hub manager is the leader; this one is on standby")
 		return nil
 	}
 	return err
 }
 
-// leads reads the manager's own metric, which client-go keeps.
-func leads(ctx context.Context, address string) bool {
+// isLeader reads the leader election metric of the manager at the address.
+func isLeader(ctx context.Context, address string) bool {
+	return get(ctx, "http://"+address+"/metrics", parseLeader)
+}
+
+// isReady reports whether the manager at the address answers its readiness probe.
+func isReady(ctx context.Context, address string) bool {
+	return get(ctx, "http://"+address+"/readyz", func(io.Reader) bool { return true })
+}
+
+// get reports whether the address answers 200 OK with a body that accept accepts.
+func get(ctx context.Context, address string, accept func(body io.Reader) bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return false
 	}
@@ -49,10 +59,11 @@ func leads(ctx context.Context, address string) bool {
 		return false
 	}
 	defer func() { _ = response.Body.Close() }()
-	return leadsIn(response.Body)
+	return response.StatusCode == http.StatusOK && accept(response.Body)
 }
 
-func leadsIn(metrics io.Reader) bool {
+// parseLeader reports whether the metrics of client-go name their process as the leader.
+func parseLeader(metrics io.Reader) bool {
 	lines := bufio.NewScanner(metrics)
 	for lines.Scan() {
 		if strings.HasPrefix(lines.Text(), "leader_election_master_status{") {

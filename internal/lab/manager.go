@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,25 +17,26 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/process"
 )
 
-// HubVariable names the hub manager's binary, where it is not beside the CLI.
+// HubVariable is the environment variable with the path of the hub manager's binary. By
+// default the binary is in the directory of the CLI.
 const HubVariable = "RECONCILE_LAB_HUB"
 
 const managerLog = "hub.log"
 
-// Manager is the hub manager that runs as a process of this machine.
+// Manager is a hub manager that runs as a process of this machine.
 type Manager struct {
 	PID    int    `json:"pid"`
 	Binary string `json:"binary"`
-	// Built is when the binary was: a newer one is a reason to restart.
+	// Built is the modification time of the binary. A newer binary causes a restart.
 	Built time.Time `json:"built"`
-	// Server is the hub's address that the process read at its start.
+	// Server is the address of the hub when the process started.
 	Server string `json:"server"`
-	// Addresses on 127.0.0.1.
+	// Metrics and Health are listen addresses on 127.0.0.1.
 	Metrics string `json:"metrics"`
 	Health  string `json:"health"`
 }
 
-// findManager looks where the binary may be.
+// findManager returns the path of the hub manager's binary.
 func findManager() (string, error) {
 	if path := os.Getenv(HubVariable); path != "" {
 		if _, err := os.Stat(path); err != nil {
@@ -57,22 +57,23 @@ func findManager() (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("there is no hub manager beside %s: run make build, or name its binary in %s", self, HubVariable)
+	return "", fmt.Errorf("no hub manager in the directory of %s; run make build, or set %s to the path of its binary", self, HubVariable)
 }
 
+// managerArguments returns the arguments of the hub manager.
 func (l *Lab) managerArguments(m Manager) []string {
 	return []string{
 		"--kubeconfig=" + l.Kubeconfig(),
 		"--metrics-bind-address=" + m.Metrics,
 		"--health-probe-bind-address=" + m.Health,
-		// As in production, so that a second manager can be started beside it.
+		// As in production, so that a second manager can run as a standby.
 		"--leader-elect=true",
 	}
 }
 
-// ensureManager starts the hub manager, or restarts it if it does not answer, runs
-// with other arguments, or its binary or the hub's address changed.
-func (l *Lab) ensureManager(ctx context.Context, s *State, server string, report Report) error {
+// ensureManager starts the hub manager. It restarts a manager that does not answer, and one
+// whose arguments, binary or hub address are outdated.
+func (l *Lab) ensureManager(ctx context.Context, state *State, server string, report Report) error {
 	binary, err := findManager()
 	if err != nil {
 		return err
@@ -81,122 +82,116 @@ func (l *Lab) ensureManager(ctx context.Context, s *State, server string, report
 	if err != nil {
 		return err
 	}
-	if m := s.Manager; m != nil && m.Binary == binary && m.Built.Equal(info.ModTime()) && m.Server == server && l.managerRuns(*m) && ready(ctx, m.Health) {
+	if m := state.Manager; m != nil && m.Binary == binary && m.Built.Equal(info.ModTime()) && m.Server == server && l.managerRuns(*m) && isReady(ctx, m.Health) {
 		return nil
 	}
-	if err := l.stopManager(ctx, s); err != nil {
+	if err := l.stopManager(ctx, state); err != nil {
 		return err
 	}
 
 	report("starting the hub manager")
 	m := Manager{Binary: binary, Built: info.ModTime(), Server: server}
-	if m.Metrics, m.Health, err = twoAddresses(); err != nil {
+	if m.Metrics, m.Health, err = freeAddresses(); err != nil {
 		return err
 	}
-	// Recorded before the start, so that Down finds it by the binary's name however
-	// this ends.
-	s.Manager = &m
-	if err := l.save(*s); err != nil {
+	// Saved before the start: Down finds the process by the name of the binary, even after
+	// an interruption.
+	state.Manager = &m
+	if err := l.save(*state); err != nil {
 		return err
 	}
-	log := l.path(managerLog)
-	started, err := process.Start(log, binary, l.managerArguments(m)...)
+	started, err := process.Start(l.path(managerLog), binary, l.managerArguments(m)...)
 	if err != nil {
 		return err
 	}
 	m.PID = started.PID
-	if err := l.save(*s); err != nil {
+	if err := l.save(*state); err != nil {
 		return err
 	}
+	return l.waitForManager(ctx, m, started, report)
+}
+
+// waitForManager waits until the started manager is ready and the leader.
+func (l *Lab) waitForManager(ctx context.Context, m Manager, started *process.Started, report Report) error {
+	log := l.path(managerLog)
 	report("waiting for the hub manager to be ready")
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		select {
 		case <-started.Exited:
-			return false, fmt.Errorf("the hub manager ended: %s (whole log: %s)", lastLine(log), log)
+			return false, fmt.Errorf("the hub manager ended: %s (log: %s)", lastLine(log), log)
 		default:
-			return ready(ctx, m.Health), nil
+			return isReady(ctx, m.Health), nil
 		}
 	})
 	if ctx.Err() == nil && wait.Interrupted(err) {
-		return fmt.Errorf("the hub manager is not ready after a minute: see its log, %s", log)
+		return fmt.Errorf("the hub manager is not ready after 1 minute; see its log, %s", log)
 	}
 	if err != nil {
 		return err
 	}
-	return awaitLead(ctx, m, report)
+	return waitForLeadership(ctx, m, report)
 }
 
-// ErrNoManager says that a lab's manager is no process of this machine.
-var ErrNoManager = errors.New("the lab's hub manager does not run as a process of this machine")
+// ErrNoManager is the error of a lab whose hub manager is not a process of this machine.
+var ErrNoManager = errors.New("the hub manager of the lab is not a process of this machine")
 
-// KillManager kills the hub manager without a chance to put anything in order.
+// KillManager kills the hub manager with SIGKILL, so that it cannot shut down gracefully.
 func (l *Lab) KillManager(ctx context.Context) error {
-	s, err := l.Load()
+	state, err := l.Load()
 	if err != nil {
 		return err
 	}
-	if s.Manager == nil {
+	if state.Manager == nil {
 		return ErrNoManager
 	}
-	return process.Stop(ctx, 0, l.Dir, filepath.Base(s.Manager.Binary))
+	return process.Stop(ctx, 0, l.Dir, filepath.Base(state.Manager.Binary))
 }
 
-// StartManager starts the hub manager of a lab that has one, if it does not run.
+// StartManager starts the hub manager of a lab unless it runs. It returns ErrNoManager for a
+// lab without one.
 func (l *Lab) StartManager(ctx context.Context, p Provider, report Report) error {
 	unlock, err := l.lock(ctx, report)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	s, err := l.Load()
+	state, err := l.Load()
 	if err != nil {
 		return err
 	}
-	if s.Manager == nil {
+	if state.Manager == nil {
 		return ErrNoManager
 	}
 	server, err := podServer(ctx, p, Hub)
 	if err != nil {
 		return err
 	}
-	return l.ensureManager(ctx, &s, server, report)
+	return l.ensureManager(ctx, &state, server, report)
 }
 
+// managerRuns reports whether a process with the arguments of the manager runs.
 func (l *Lab) managerRuns(m Manager) bool {
 	found, err := process.Find(l.Dir, filepath.Base(m.Binary))
-	// Others are somebody's second managers.
+	// A process with other arguments is a second manager that the user has started.
 	return err == nil && slices.ContainsFunc(found, func(p process.Process) bool {
 		return slices.Equal(p.Args, append([]string{m.Binary}, l.managerArguments(m)...))
 	})
 }
 
-func (l *Lab) stopManager(ctx context.Context, s *State) error {
-	if s.Manager == nil {
+// stopManager stops the hub manager gracefully.
+func (l *Lab) stopManager(ctx context.Context, state *State) error {
+	if state.Manager == nil {
 		return nil
 	}
-	if err := process.Stop(ctx, 5*time.Second, l.Dir, filepath.Base(s.Manager.Binary)); err != nil {
+	if err := process.Stop(ctx, 5*time.Second, l.Dir, filepath.Base(state.Manager.Binary)); err != nil {
 		return fmt.Errorf("stop the hub manager: %w", err)
 	}
-	s.Manager = nil
+	state.Manager = nil
 	return nil
 }
 
-func ready(ctx context.Context, address string) bool {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
-	if err != nil {
-		return false
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return false
-	}
-	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
-}
-
-// twoAddresses asks the kernel for free ports.
-func twoAddresses() (first, second string, err error) {
+// freeAddresses returns two addresses on 127.0.0.1 with free ports.
+func freeAddresses() (first, second string, err error) {
 	a, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", "", err
@@ -208,10 +203,11 @@ func twoAddresses() (first, second string, err error) {
 	return a.Addr().String(), b.Addr().String(), errors.Join(a.Close(), b.Close())
 }
 
+// lastLine returns the last line of a file.
 func lastLine(path string) string {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "it wrote nothing"
+		return "no output"
 	}
 	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
 	return lines[len(lines)-1]

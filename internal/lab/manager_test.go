@@ -14,8 +14,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/process"
 )
 
-// TestMain makes the test program a hub manager when it is started under that
-// name: it is ready at once, or ends with a message.
+// TestMain lets the test binary act as a hub manager: under the name test-hub it is ready at
+// once, or ends with a message.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) != "test-hub" {
 		os.Exit(m.Run())
@@ -41,9 +41,9 @@ func TestMain(m *testing.M) {
 	_ = server.ListenAndServe()
 }
 
-func managed(t *testing.T) (*Lab, string) {
+func labWithManager(t *testing.T) (*Lab, string) {
 	t.Helper()
-	root(t)
+	stateRoot(t)
 	l := open(t, "a")
 	if err := os.MkdirAll(l.Dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -65,8 +65,8 @@ func managed(t *testing.T) (*Lab, string) {
 	return l, binary
 }
 
-func TestTheManagerIsRestartedOnlyForAReason(t *testing.T) {
-	l, binary := managed(t)
+func TestEnsureManager_RestartsOnlyAnOutdatedManager(t *testing.T) {
+	l, binary := labWithManager(t)
 	server := "https://127.0.0.1:1"
 	var s State
 	ensure := func() int {
@@ -76,11 +76,11 @@ func TestTheManagerIsRestartedOnlyForAReason(t *testing.T) {
 		}
 		saved, err := l.Load()
 		if err != nil || saved.Manager == nil {
-			t.Fatalf("recorded is %+v, %v", saved, err)
+			t.Fatalf("saved is %+v, %v", saved, err)
 		}
 		found, err := process.Find(l.Dir, "test-hub")
 		if err != nil || len(found) != 1 || found[0].PID != saved.Manager.PID {
-			t.Fatalf("running are %+v, %v; recorded is process %d", found, err, saved.Manager.PID)
+			t.Fatalf("running are %+v, %v; saved is process %d", found, err, saved.Manager.PID)
 		}
 		s = saved
 		return found[0].PID
@@ -96,7 +96,7 @@ func TestTheManagerIsRestartedOnlyForAReason(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"the process is gone": func() {
+		"the process has ended": func() {
 			if err := process.Stop(t.Context(), 0, l.Dir, "test-hub"); err != nil {
 				t.Fatal(err)
 			}
@@ -116,30 +116,30 @@ func TestTheManagerIsRestartedOnlyForAReason(t *testing.T) {
 	}
 }
 
-func TestAManagerThatEndsIsReportedInItsOwnWords(t *testing.T) {
-	l, _ := managed(t)
+func TestEnsureManager_QuotesTheLogOfAManagerThatEnds(t *testing.T) {
+	l, _ := labWithManager(t)
 	t.Setenv("TEST_HUB_FAILS", "yes")
 	err := l.ensureManager(t.Context(), &State{}, "", func(string) {})
 	if err == nil || !strings.Contains(err.Error(), "cannot go on") {
-		t.Errorf("error %v should quote the log", err)
+		t.Errorf("error %v must quote the log", err)
 	}
 }
 
-func TestAMissingManagerNamesTheRemedy(t *testing.T) {
+func TestFindManager_NamesTheRemedyForAMissingBinary(t *testing.T) {
 	t.Setenv(HubVariable, "")
 	if _, err := findManager(); err == nil || !strings.Contains(err.Error(), "make build") {
-		t.Errorf("error %v should name make build", err)
+		t.Errorf("error %v must contain make build", err)
 	}
 }
 
-func TestAManagerThatLeadsIsToldFromOneThatStandsBy(t *testing.T) {
+func TestParseLeader_DistinguishesLeaderFromStandby(t *testing.T) {
 	for metrics, want := range map[string]bool{
 		"go_info 1\nleader_election_master_status{name=\"hub\"} 1\n": true,
 		"leader_election_master_status{name=\"hub\"} 0\n":            false,
 		"go_info 1\n": false,
 	} {
-		if got := leadsIn(strings.NewReader(metrics)); got != want {
-			t.Errorf("%q: leads is %v", metrics, got)
+		if got := parseLeader(strings.NewReader(metrics)); got != want {
+			t.Errorf("%q: leader is %v", metrics, got)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// availableMemory is what programs can still get without swapping, in bytes.
+// availableMemory returns the memory that programs can allocate without swapping, in bytes.
 func availableMemory() (int64, bool) {
 	content, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -15,6 +15,7 @@ func availableMemory() (int64, bool) {
 	return parseAvailable(string(content))
 }
 
+// parseAvailable returns MemAvailable of /proc/meminfo. Kernels before 3.14 do not have it.
 func parseAvailable(meminfo string) (int64, bool) {
 	for _, line := range strings.Split(meminfo, "\n") {
 		var kilobytes int64

@@ -2,5 +2,5 @@
 
 package lab
 
-// availableMemory is not known here: macOS gives programs memory by swapping.
+// availableMemory is unknown here: macOS has no such figure, since it swaps on demand.
 func availableMemory() (int64, bool) { return 0, false }

@@ -14,27 +14,27 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/binaries/filelock"
 )
 
-// StateVariable names the folder of all labs, in place of the usual one.
+// StateVariable is the environment variable that overrides the directory of all labs.
 const StateVariable = "RECONCILE_LAB_STATE"
 
 // Hub is the name of the hub's cluster and context in every lab.
 const Hub = "hub"
 
-// Lab is one lab, existing or to be made.
+// Lab identifies one lab, which need not exist.
 type Lab struct {
 	Name string
-	// Dir holds all of it.
+	// Dir is the directory with all files of the lab.
 	Dir string
 }
 
-// State is what a lab's lab.json records. What can be observed is not in it.
+// State is the content of lab.json. It contains nothing that can be observed.
 type State struct {
 	Provider string   `json:"provider"`
 	Members  []string `json:"members"`
 	Manager  *Manager `json:"manager,omitempty"`
 }
 
-// Root is the folder of all labs.
+// Root returns the directory of all labs.
 func Root() (string, error) {
 	root := os.Getenv(StateVariable)
 	if root == "" {
@@ -48,7 +48,7 @@ func Root() (string, error) {
 		}
 		root = filepath.Join(state, "reconcile-lab")
 	}
-	// Command lines of processes name it, so it must look the same every time.
+	// Command lines of processes contain the path, so it must be the same at every call.
 	if resolved, err := filepath.EvalSymlinks(root); err == nil {
 		root = resolved
 	}
@@ -57,10 +57,11 @@ func Root() (string, error) {
 
 var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?$`)
 
-// Open returns the lab of that name, whether or not it exists.
+// Open returns the lab with that name, whether or not it exists. It creates the directory of
+// all labs.
 func Open(name string) (*Lab, error) {
 	if !validName.MatchString(name) {
-		return nil, fmt.Errorf("lab name %q: use 1 to 30 of a-z, 0-9 and '-', with neither end a '-'", name)
+		return nil, fmt.Errorf("lab name %q: must have 1 to 30 characters a-z, 0-9 or '-', and must not begin or end with '-'", name)
 	}
 	root, err := Root()
 	if err != nil {
@@ -69,32 +70,32 @@ func Open(name string) (*Lab, error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, err
 	}
-	// Once more, as it may only now exist.
+	// Again, since symbolic links can be resolved only in an existing path.
 	if root, err = Root(); err != nil {
 		return nil, err
 	}
 	return &Lab{Name: name, Dir: filepath.Join(root, name)}, nil
 }
 
-// Exists says whether there is anything of the lab.
+// Exists reports whether the directory of the lab exists.
 func (l *Lab) Exists() bool {
 	_, err := os.Stat(l.Dir)
 	return err == nil
 }
 
-// Unknown is the error about a lab that there is not.
+// Unknown returns the error for a lab that does not exist.
 func Unknown(name string) error {
 	labs, err := List()
 	switch {
 	case err != nil:
 		return err
 	case len(labs) == 0:
-		return fmt.Errorf("there is no lab %s: make it with reconcile-lab up --name %s", name, name)
+		return fmt.Errorf("lab %s does not exist; create it with reconcile-lab up --name %s", name, name)
 	}
-	return fmt.Errorf("there is no lab %s: choose from %s, or make it with reconcile-lab up --name %s", name, strings.Join(labs, ", "), name)
+	return fmt.Errorf("lab %s does not exist; use one of: %s, or create it with reconcile-lab up --name %s", name, strings.Join(labs, ", "), name)
 }
 
-// List names the labs that exist, sorted.
+// List returns the names of the existing labs, sorted.
 func List() ([]string, error) {
 	root, err := Root()
 	if err != nil {
@@ -116,10 +117,10 @@ func List() ([]string, error) {
 	return names, nil
 }
 
-// Current is the lab of the last up that came to its end, or the only one there is; ""
-// if there is none. Where that one is gone and several are left, none is guessed.
+// Current returns the lab of the last Up that completed, or the only lab, or "" if no lab
+// exists. It returns an error if that lab was removed and several others exist.
 func Current() (string, error) {
-	name, err := named(currentFile)
+	name, err := readLabName(currentFile)
 	if err != nil || name != "" {
 		return name, err
 	}
@@ -130,28 +131,27 @@ func Current() (string, error) {
 	case len(labs) == 1:
 		return labs[0], nil
 	}
-	return "", fmt.Errorf("the lab of the last up is gone: choose one with --lab: %s", strings.Join(labs, ", "))
+	return "", fmt.Errorf("the lab of the last up was removed; select a lab with --lab: %s", strings.Join(labs, ", "))
 }
 
-// LastUp is the lab of the last up, also of one that did not come to its end; "" once it
-// is gone.
+// LastUp returns the lab of the last Up, whether or not it completed, or "" if that lab was
+// removed.
 func LastUp() (string, error) {
-	name, err := named(begunFile)
+	name, err := readLabName(begunFile)
 	if err != nil || name != "" {
 		return name, err
 	}
-	return named(currentFile)
+	return readLabName(currentFile)
 }
 
-// Files beside the labs' folders that hold the name of one: of the last up that came to
-// its end, and of one that has not yet.
+// Files in the directory of all labs. Each contains the name of a lab.
 const (
-	currentFile = "current"
-	begunFile   = "begun"
+	currentFile = "current" // the last Up that completed
+	begunFile   = "begun"   // an Up that has not completed
 )
 
-// named reads such a file; "" where it names no lab that is there.
-func named(file string) (string, error) {
+// readLabName returns the name in such a file, or "" if that lab does not exist.
+func readLabName(file string) (string, error) {
 	root, err := Root()
 	if err != nil {
 		return "", err
@@ -170,8 +170,9 @@ func named(file string) (string, error) {
 	return name, nil
 }
 
+// makeCurrent records that Up has completed this lab.
 func (l *Lab) makeCurrent() error {
-	if err := l.name(currentFile); err != nil {
+	if err := l.writeLabName(currentFile); err != nil {
 		return err
 	}
 	err := os.Remove(filepath.Join(filepath.Dir(l.Dir), begunFile))
@@ -181,13 +182,12 @@ func (l *Lab) makeCurrent() error {
 	return err
 }
 
-// name writes the lab's name into a file beside the labs' folders.
-func (l *Lab) name(file string) error {
+// writeLabName writes the name of the lab to a file in the directory of all labs.
+func (l *Lab) writeLabName(file string) error {
 	return WriteFile(filepath.Join(filepath.Dir(l.Dir), file), []byte(l.Name+"\n"))
 }
 
-// Load returns the lab's state; the zero value if there is no such lab, or one
-// whose making was interrupted before anything was made.
+// Load returns the state of the lab. It returns the zero value if lab.json does not exist.
 func (l *Lab) Load() (State, error) {
 	var s State
 	content, err := os.ReadFile(l.path("lab.json"))
@@ -198,13 +198,14 @@ func (l *Lab) Load() (State, error) {
 		return s, err
 	}
 	if err := json.Unmarshal(content, &s); err != nil {
-		return s, fmt.Errorf("%s is damaged: remove the lab with reconcile-lab down --name %s: %w", l.path("lab.json"), l.Name, err)
+		return s, fmt.Errorf("%s is damaged: %w; remove the lab with reconcile-lab down --name %s", l.path("lab.json"), err, l.Name)
 	}
 	return s, nil
 }
 
-func (l *Lab) save(s State) error {
-	content, err := json.MarshalIndent(s, "", "  ")
+// save writes lab.json.
+func (l *Lab) save(state State) error {
+	content, err := json.MarshalIndent(state, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -213,14 +214,16 @@ func (l *Lab) save(s State) error {
 
 func (l *Lab) path(name string) string { return filepath.Join(l.Dir, name) }
 
-// Kubeconfig is the file with admin access to every cluster, one context each.
+// Kubeconfig returns the path of the merged kubeconfig. It has one context with admin access
+// for each cluster.
 func (l *Lab) Kubeconfig() string { return l.path("kubeconfig") }
 
+// lock excludes other commands until the caller calls the returned function.
 func (l *Lab) lock(ctx context.Context, report Report) (func(), error) {
-	return filelock.Take(ctx, l.path(".lock"), func() { report("waiting for another command on this lab") })
+	return filelock.Take(ctx, l.path(".lock"), func() { report("waiting for another command that changes this lab") })
 }
 
-// WriteFile lets a reader see the old content or the new, never half of it.
+// WriteFile writes a file atomically: a reader sees the old or the new content.
 func WriteFile(path string, content []byte) error {
 	temporary := path + ".tmp"
 	if err := os.WriteFile(temporary, content, 0o600); err != nil {
