@@ -13,12 +13,13 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// callTimeout bounds one question to an API server, which may have a fault already.
-const callTimeout = 10 * time.Second
+// requestTimeout limits one request to an API server or a proxy, either of which may have a
+// fault.
+const requestTimeout = 10 * time.Second
 
-// client gives admin access to a cluster of the lab.
+// client returns a client with admin access to a cluster of the lab.
 func (i *Injector) client(cluster string) (client.Client, error) {
-	return newClient(i.Lab.Kubeconfig(), cluster)
+	return newClient(i.lab.Kubeconfig(), cluster)
 }
 
 func newClient(kubeconfig, cluster string) (client.Client, error) {
@@ -26,9 +27,9 @@ func newClient(kubeconfig, cluster string) (client.Client, error) {
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig},
 		&clientcmd.ConfigOverrides{CurrentContext: cluster}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("access to %s: %w", cluster, err)
+		return nil, fmt.Errorf("read kubeconfig of %s: %w", cluster, err)
 	}
-	config.Timeout, config.QPS, config.UserAgent = callTimeout, -1, "reconcile-lab-inject"
+	config.Timeout, config.QPS, config.UserAgent = requestTimeout, -1, defaultManager
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, inventoryv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -37,7 +38,7 @@ func newClient(kubeconfig, cluster string) (client.Client, error) {
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("access to %s: %w", cluster, err)
+		return nil, fmt.Errorf("connect to %s: %w", cluster, err)
 	}
 	return c, nil
 }

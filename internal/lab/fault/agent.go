@@ -15,23 +15,26 @@ import (
 )
 
 const (
-	// AgentProgram is the name under which background processes of faults run: it is
-	// by this name that they are found again, whatever the CLI's file is called.
+	// AgentProgram is the program name of background processes of faults. They are found by
+	// this name, whatever the name of the CLI's binary is.
 	AgentProgram = "reconcile-lab-fault"
-	// AgentCommand is the hidden command of the CLI that they run.
+	// AgentCommand is the hidden command of the CLI that background processes run.
 	AgentCommand = "fault-agent"
 
 	taskFile = "task.json"
 	agentLog = "agent.log"
+
+	// agentStopTimeout is the grace period of background processes.
+	agentStopTimeout = 5 * time.Second
 )
 
-// task is what a background process does; one of its fields is set.
+// task is the task of a background process. Exactly one field is set.
 type task struct {
-	Fight *fightTask `json:"fight,omitempty"`
-	Proxy *proxyTask `json:"proxy,omitempty"`
+	Conflict *conflictTask `json:"conflict,omitempty"`
+	Proxy    *proxyTask    `json:"proxy,omitempty"`
 }
 
-// Agent runs the task of a file until it ends or ctx does.
+// Agent runs the task in a file until the task or ctx ends.
 func Agent(ctx context.Context, file string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -42,54 +45,53 @@ func Agent(ctx context.Context, file string) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	switch {
-	case t.Fight != nil:
-		return t.Fight.run(ctx)
+	case t.Conflict != nil:
+		return t.Conflict.run(ctx)
 	case t.Proxy != nil:
 		return t.Proxy.run(ctx)
 	}
-	return fmt.Errorf("%s: there is nothing to do", file)
+	return fmt.Errorf("%s: contains no task", file)
 }
 
-// start begins a task in a process that outlives this one. name is the folder of
-// its files.
+// start runs a task in a process that outlives this one. name is the directory of its
+// files.
 func (i *Injector) start(name string, t task) (*process.Started, error) {
-	folder := filepath.Join(dir(i.Lab), name)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	dir := filepath.Join(faultDir(i.lab), name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	content, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {
 		return nil, err
 	}
-	if err := lab.WriteFile(filepath.Join(folder, taskFile), content); err != nil {
+	if err := lab.WriteFile(filepath.Join(dir, taskFile), content); err != nil {
 		return nil, err
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	return process.StartAs(AgentProgram, filepath.Join(folder, agentLog), self, AgentCommand, filepath.Join(folder, taskFile))
+	return process.StartAs(AgentProgram, filepath.Join(dir, agentLog), self, AgentCommand, filepath.Join(dir, taskFile))
 }
 
-// stop ends a task and removes its files.
+// stop ends a task and deletes its files.
 func (i *Injector) stop(ctx context.Context, name string) error {
-	folder := filepath.Join(dir(i.Lab), name)
-	if err := process.Stop(ctx, 5*time.Second, folder, AgentProgram); err != nil {
+	dir := filepath.Join(faultDir(i.lab), name)
+	if err := process.Stop(ctx, agentStopTimeout, dir, AgentProgram); err != nil {
 		return err
 	}
-	return os.RemoveAll(folder)
+	return os.RemoveAll(dir)
 }
 
-// runs says whether a task goes on.
-func runs(l *lab.Lab, name string) bool {
-	found, err := process.Find(filepath.Join(dir(l), name), AgentProgram)
+// isRunning reports whether the process of a task runs.
+func isRunning(l *lab.Lab, name string) bool {
+	found, err := process.Find(filepath.Join(faultDir(l), name), AgentProgram)
 	return err == nil && len(found) > 0
 }
 
-// StopAgents ends every background process of a lab's faults, for a lab that is
-// removed.
+// StopAgents ends every background process of the faults of a lab that is removed.
 func StopAgents(ctx context.Context, l *lab.Lab) error {
-	err := process.Stop(ctx, 5*time.Second, dir(l), AgentProgram)
+	err := process.Stop(ctx, agentStopTimeout, faultDir(l), AgentProgram)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

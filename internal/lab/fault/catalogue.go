@@ -25,37 +25,40 @@ const (
 // Kind is a fault that can be injected.
 type Kind struct {
 	Name string
-	// Does says in a few words what it does, Look what to look at then.
-	Does, Look string
-	// Target is what the first argument names.
+	// Effect describes in one sentence what the fault does.
+	Effect string
+	// Observe describes what the user sees then, and the command that shows it.
+	Observe string
+	// Target is the object that the first argument names.
 	Target Target
-	// Flags that it takes.
+	// Flags are the flags of `inject` that the fault accepts.
 	Flags []string
 
 	action action
 }
 
-// Target of a fault.
+// Target is the object of a fault, as help texts print it.
 type Target string
 
 const (
-	// OnCache is a fault of one child of a CacheCluster in one member.
+	// OnCache is the target of faults in one child of a CacheCluster in one member.
 	OnCache Target = "CACHE"
-	// OnMember is a fault of a member, or of the way to it.
+	// OnMember is the target of faults in a member, or in the connection to it.
 	OnMember Target = "MEMBER"
-	// OnHub is a fault of the hub manager.
+	// OnHub is the target of faults in the hub manager.
 	OnHub Target = ""
 )
 
-// action is how a fault is done and undone.
+// action injects and undoes one kind of fault.
 type action interface {
-	// prepare checks the request and completes the fault's record with what undo
-	// needs. It changes nothing.
+	// prepare validates the request and adds to the fault what undo needs. It changes
+	// nothing in the lab.
 	prepare(ctx context.Context, i *Injector, f *Fault) error
-	// do makes the fault. It is done whole or undo makes up for it.
-	do(ctx context.Context, i *Injector, f *Fault) error
-	// undo restores what was there; it may be repeated. It says what it found.
-	undo(ctx context.Context, i *Injector, f *Fault) (string, error)
+	// inject injects the fault. After an error, undo removes what was changed.
+	inject(ctx context.Context, i *Injector, f *Fault) error
+	// undo restores the earlier state and returns a note about the result. It is
+	// idempotent.
+	undo(ctx context.Context, i *Injector, f *Fault) (note string, err error)
 }
 
 var (
@@ -64,62 +67,60 @@ var (
 	ruleFlags  = []string{"verb", "resource", "rate", "count"}
 )
 
-// kinds in the order of help.
+// unreachable is what the user sees of a member that the hub cannot reach.
+const unreachable = "the member becomes Unreachable within 15 s, other members are not affected: `reconcile-lab status`"
+
+// kinds is in the order of help texts.
 var kinds = []Kind{
 	{Name: Drift, Target: OnCache, Flags: fieldFlags, action: drift{},
-		Does: "change a field of a child in a member, as somebody does by hand",
-		Look: "`reconcile-lab observe` tells of the repair, with the field, who changed it and how long it took"},
+		Effect:  "change a field of a child in a member once, as a user with kubectl does",
+		Observe: "`reconcile-lab observe` reports the correction, with the field, the field manager and the duration"},
 	{Name: Delete, Target: OnCache, Flags: childFlags[:2], action: deletion{},
-		Does: "delete a child in a member",
-		Look: "`reconcile-lab observe` tells of the repair"},
+		Effect:  "delete a child in a member",
+		Observe: "`reconcile-lab observe` reports that the child is recreated"},
 	{Name: Foreign, Target: OnCache, Flags: append(slices.Clone(childFlags), "add"), action: foreign{},
-		Does: "add something of somebody else's inside the pod template: env, annotation or sidecar",
-		Look: "the hub keeps, reports or removes it, as spec.drift.foreign says: `reconcile-lab status`"},
-	{Name: Fight, Target: OnCache, Flags: append(slices.Clone(fieldFlags), "every", "for"), action: fight{},
-		Does: "set a field again and again in the background, as a second controller does",
-		Look: "the hub slows down in this member and says DriftFight, with the field and the manager: `reconcile-lab status`"},
-	{Name: MemberDown, Target: OnMember, action: down{},
-		Does: "stop the member's API server (embedded) or its container (kind): connections are refused",
-		Look: "the member turns Unreachable within 15 s, the others go on: `reconcile-lab status`"},
+		Effect:  "add a foreign field to the pod template: an env variable, an annotation or a sidecar",
+		Observe: "the hub keeps, reports or removes it according to spec.drift.foreign: `reconcile-lab status`"},
+	{Name: Fight, Target: OnCache, Flags: append(slices.Clone(fieldFlags), "every", "for"), action: conflict{},
+		Effect:  "set a field again and again in the background, as a second controller does",
+		Observe: "the hub corrects with backoff in this member and reports DriftFight, with field and field manager: `reconcile-lab status`"},
+	{Name: MemberDown, Target: OnMember, action: memberDown{},
+		Effect:  "stop the member's API server (embedded) or its container (kind): it refuses connections",
+		Observe: unreachable},
 	{Name: Hang, Target: OnMember, action: hang{},
-		Does: "freeze the member's API server (embedded) or its container (kind): connections stay open, nothing answers",
-		Look: "the member turns Unreachable within 15 s, the others go on: `reconcile-lab status`"},
+		Effect:  "pause the member's API server (embedded) or its container (kind): connections stay open, no request is answered",
+		Observe: unreachable},
 	{Name: Partition, Target: OnMember, Flags: []string{"reset"}, action: partition{},
-		Does: "let no packet through between the hub and the member",
-		Look: "the member turns Unreachable within 15 s, the others go on: `reconcile-lab status`"},
+		Effect:  "drop all packets between the hub and the member",
+		Observe: unreachable},
 	{Name: Slow, Target: OnMember, Flags: []string{"latency", "jitter", "bandwidth"}, action: slow{},
-		Does: "delay or throttle what the member answers",
-		Look: "work in this member takes longer, in the others it does not: change something, then `reconcile-lab observe`"},
-	{Name: Errors, Target: OnMember, Flags: append([]string{"code", "retry-after"}, ruleFlags...), action: failing{},
-		Does: "answer requests to the member with an error; writes, if no --verb is given",
-		Look: "change something: this member waits and tries again, the others go on: `reconcile-lab status`"},
-	{Name: LostResponses, Target: OnMember, Flags: ruleFlags, action: losing{},
-		Does: "carry requests to the member out and lose their answers; writes, if no --verb is given",
-		Look: "change something: it is done once, and this member's status follows by what the watch shows: `reconcile-lab status`"},
-	{Name: ExpiredCredential, Target: OnMember, action: expired{},
-		Does: "replace the hub's credential for the member by one that has expired",
-		Look: "the hub stays connected with the earlier one and says so, until it is restarted: `kubectl --context hub -n reconcile-lab-system describe clusterprofile MEMBER`"},
-	{Name: HubKill, Target: OnHub, Flags: []string{"restart"}, action: kill{},
-		Does: "kill the hub manager (embedded: kill -9; kind: its pod, which its Deployment replaces)",
-		Look: "nothing is put right until it is back, and then everything: `reconcile-lab observe`"},
+		Effect:  "delay or throttle the responses of the member",
+		Observe: "changes take longer in this member, not in others: change something, then `reconcile-lab observe`"},
+	{Name: Errors, Target: OnMember, Flags: append([]string{"code", "retry-after"}, ruleFlags...), action: errorResponses{},
+		Effect:  "answer requests to the member with an HTTP error; only writes without --verb",
+		Observe: "change something: the hub retries in this member, others are not affected: `reconcile-lab status`"},
+	{Name: LostResponses, Target: OnMember, Flags: ruleFlags, action: lostResponses{},
+		Effect:  "forward requests to the member and drop the responses; only writes without --verb",
+		Observe: "change something: it happens once, and the status of this member follows from its watch: `reconcile-lab status`"},
+	{Name: ExpiredCredential, Target: OnMember, action: expiredCredential{},
+		Effect:  "replace the hub's credential for the member with an expired one",
+		Observe: "until its restart the hub uses the earlier credential and reports it: `kubectl --context hub -n reconcile-lab-system describe clusterprofile MEMBER`"},
+	{Name: HubKill, Target: OnHub, Flags: []string{"restart"}, action: hubKill{},
+		Effect:  "kill the hub manager (embedded: SIGKILL; kind: its pod, which the Deployment recreates)",
+		Observe: "nothing is corrected until the hub manager runs again, then everything: `reconcile-lab observe`"},
 }
 
-// Kinds lists the faults.
+// Kinds returns all faults.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
+// kindOf returns the fault with that name.
 func kindOf(name string) (Kind, error) {
+	var names []string
 	for _, k := range kinds {
 		if k.Name == name {
 			return k, nil
 		}
+		names = append(names, k.Name)
 	}
-	return Kind{}, badInput("there is no fault %q: choose from %s", name, strings.Join(names(kinds), ", "))
-}
-
-func names(kinds []Kind) []string {
-	var all []string
-	for _, k := range kinds {
-		all = append(all, k.Name)
-	}
-	return all
+	return Kind{}, badInput("unknown fault %q; must be one of: %s", name, strings.Join(names, ", "))
 }

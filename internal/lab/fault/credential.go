@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -22,42 +21,43 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab"
 )
 
-// credential is what faults make of the hub's Secret for a member. Several may do so
-// at once and go in any order: what the Secret holds follows from what it held
-// before all of them, and from those that are left.
+// credential is what faults change in the hub's Secret for a member. Several faults can
+// change it at the same time and be undone in any order: the content is computed from the
+// original Secret and the faults that remain.
 type credential struct {
-	// Secret as it was before.
+	// Secret is the Secret before the first fault.
 	Secret *object `json:"secret"`
-	// Wrote is what we ever put there; anything else is somebody else's.
-	Wrote [][]byte `json:"wrote,omitempty"`
-	// Expired says that it is to be one that has expired.
+	// Written are the kubeconfigs that faults have written. Any other content is from
+	// another client.
+	Written [][]byte `json:"written,omitempty"`
+	// Expired is true if the Secret contains an expired token.
 	Expired bool `json:"expired,omitempty"`
-	// Way is the proxy that it is to lead through.
-	Way *way `json:"way,omitempty"`
+	// Route is the proxy to which the Secret points, if any.
+	Route *route `json:"route,omitempty"`
 }
 
-// expired is a credential that has expired, in the place of the good one.
-type expired struct{}
+// expiredCredential replaces the token of a member with an expired one.
+type expiredCredential struct{}
 
-func (expired) prepare(ctx context.Context, i *Injector, f *Fault) error {
-	f.What = "the hub's credential for " + f.Request.Member + " is one that has expired"
-	if err := i.needsMember(f); err != nil {
+func (expiredCredential) prepare(ctx context.Context, i *Injector, f *Fault) error {
+	f.Description = "the hub's credential for " + f.Request.Member + " is expired"
+	if err := i.checkMember(f); err != nil {
 		return err
 	}
-	return i.holdCredential(ctx, f.Request.Member)
+	return i.saveCredential(ctx, f.Request.Member)
 }
 
-func (expired) do(ctx context.Context, i *Injector, f *Fault) error {
+func (expiredCredential) inject(ctx context.Context, i *Injector, f *Fault) error {
 	return i.changeCredential(ctx, f.Request.Member, func(c *credential) { c.Expired = true })
 }
 
-func (expired) undo(ctx context.Context, i *Injector, f *Fault) (string, error) {
-	return "the earlier credential is back", i.changeCredential(ctx, f.Request.Member, func(c *credential) { c.Expired = false })
+func (expiredCredential) undo(ctx context.Context, i *Injector, f *Fault) (string, error) {
+	return "the earlier credential is restored", i.changeCredential(ctx, f.Request.Member, func(c *credential) { c.Expired = false })
 }
 
-// holdCredential remembers the Secret, if no other fault has done so.
-func (i *Injector) holdCredential(ctx context.Context, member string) error {
-	if _, held := i.state.Credentials[member]; held {
+// saveCredential records the Secret of a member unless another fault has recorded it.
+func (i *Injector) saveCredential(ctx context.Context, member string) error {
+	if _, saved := i.state.Credentials[member]; saved {
 		return nil
 	}
 	hub, err := i.client(lab.Hub)
@@ -72,10 +72,10 @@ func (i *Injector) holdCredential(ctx context.Context, member string) error {
 	return nil
 }
 
-// errNoCredential: the member has left.
+// errNoCredential is the error of a member that has left the hub.
 var errNoCredential = errors.New("the hub has no credential")
 
-// readCredential finds the Secret as the hub does: the first by name.
+// readCredential returns the Secret that the hub uses for a member: the first by name.
 func readCredential(ctx context.Context, hub client.Client, member string) (*unstructured.Unstructured, error) {
 	secrets := &unstructured.UnstructuredList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
@@ -83,11 +83,12 @@ func readCredential(ctx context.Context, hub client.Client, member string) (*uns
 		return nil, fmt.Errorf("read the hub's credential for %s: %w", member, err)
 	}
 	if len(secrets.Items) == 0 {
-		return nil, fmt.Errorf("%w for %s: run reconcile-lab up", errNoCredential, member)
+		return nil, fmt.Errorf("%w for %s; run reconcile-lab up", errNoCredential, member)
 	}
 	return &secrets.Items[0], nil
 }
 
+// kubeconfigOf returns the kubeconfig in a credential Secret.
 func kubeconfigOf(secret *unstructured.Unstructured) ([]byte, error) {
 	text, _, err := unstructured.NestedString(secret.Object, "data", v1alpha1.CredentialKey)
 	if err != nil {
@@ -96,10 +97,11 @@ func kubeconfigOf(secret *unstructured.Unstructured) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(text)
 }
 
-// changeCredential makes the Secret what is left of the faults, or what it was.
+// changeCredential changes what faults do to the credential of a member, and writes the
+// resulting Secret.
 func (i *Injector) changeCredential(ctx context.Context, member string, change func(*credential)) error {
-	c, held := i.state.Credentials[member]
-	if !held {
+	c, saved := i.state.Credentials[member]
+	if !saved {
 		return nil
 	}
 	change(&c)
@@ -107,79 +109,82 @@ func (i *Injector) changeCredential(ctx context.Context, member string, change f
 	if err != nil {
 		return err
 	}
-	now, err := c.Secret.read(ctx, hub)
+	live, err := c.Secret.read(ctx, hub)
 	if err != nil {
 		return fmt.Errorf("read the hub's credential for %s: %w", member, err)
 	}
-	is, err := kubeconfigOf(now)
+	current, err := kubeconfigOf(live)
 	if err != nil {
 		return err
 	}
-	if c.ours(is) {
-		wanted, err := c.content()
+	if c.wroteLast(current) {
+		desired, err := c.kubeconfig()
 		if err != nil {
 			return err
 		}
-		c.Wrote = append(c.Wrote, wanted)
+		c.Written = append(c.Written, desired)
 		i.state.Credentials[member] = c
-		if err := i.state.save(i.Lab); err != nil {
+		if err := i.state.save(i.lab); err != nil {
 			return err
 		}
-		if err := c.write(ctx, hub, now, wanted); err != nil {
+		if err := c.write(ctx, hub, live, desired); err != nil {
 			return fmt.Errorf("write the hub's credential for %s: %w", member, err)
 		}
 	}
-	if c.inUse() {
+	if c.changed() {
 		i.state.Credentials[member] = c
 	} else {
 		delete(i.state.Credentials, member)
 	}
-	return i.state.save(i.Lab)
+	return i.state.save(i.lab)
 }
 
-// ours says whether nobody else has written the Secret since. join does, to repair a
-// membership: then that is what counts.
-func (c *credential) ours(is []byte) bool {
-	before, err := kubeconfigOf(c.Secret.Before)
-	return err != nil || bytes.Equal(is, before) || slices.ContainsFunc(c.Wrote, func(w []byte) bool { return bytes.Equal(is, w) })
+// wroteLast reports whether no other client has written the Secret since the first fault.
+// Another client is usually `reconcile-lab join`, whose new credential must be kept.
+func (c *credential) wroteLast(current []byte) bool {
+	original, err := kubeconfigOf(c.Secret.Before)
+	return err != nil || bytes.Equal(current, original) || slices.ContainsFunc(c.Written, func(w []byte) bool { return bytes.Equal(current, w) })
 }
 
-func (c *credential) inUse() bool { return c.Expired || c.Way != nil }
+// changed reports whether a fault changes the credential.
+func (c *credential) changed() bool { return c.Expired || c.Route != nil }
 
-// content of the Secret now.
-func (c *credential) content() ([]byte, error) {
-	before, err := kubeconfigOf(c.Secret.Before)
-	if err != nil || !c.inUse() {
-		return before, err
+// kubeconfig returns the desired content of the Secret.
+func (c *credential) kubeconfig() ([]byte, error) {
+	original, err := kubeconfigOf(c.Secret.Before)
+	if err != nil || !c.changed() {
+		return original, err
 	}
-	config, err := clientcmd.Load(before)
+	config, err := clientcmd.Load(original)
 	if err != nil {
 		return nil, err
 	}
 	if c.Expired {
-		expire(config)
+		setExpiredToken(config)
 	}
-	if c.Way != nil {
+	if c.Route != nil {
 		for _, cluster := range config.Clusters {
-			cluster.Server, cluster.CertificateAuthorityData, cluster.TLSServerName = "https://"+c.Way.Address, c.Way.Authority, ""
+			cluster.Server, cluster.CertificateAuthorityData, cluster.TLSServerName = "https://"+c.Route.Address, c.Route.Authority, ""
 		}
 	}
 	return clientcmd.Write(*config)
 }
 
-func (c *credential) write(ctx context.Context, hub client.Client, now *unstructured.Unstructured, content []byte) error {
-	if err := unstructured.SetNestedField(now.Object, base64.StdEncoding.EncodeToString(content), "data", v1alpha1.CredentialKey); err != nil {
+// write writes a kubeconfig to the live Secret. It restores the owners of fields if no
+// fault changes the credential any more.
+func (c *credential) write(ctx context.Context, hub client.Client, live *unstructured.Unstructured, kubeconfig []byte) error {
+	if err := unstructured.SetNestedField(live.Object, base64.StdEncoding.EncodeToString(kubeconfig), "data", v1alpha1.CredentialKey); err != nil {
 		return err
 	}
-	if err := hub.Update(ctx, now, client.FieldOwner(defaultManager)); err != nil || c.inUse() {
+	if err := hub.Update(ctx, live, client.FieldOwner(defaultManager)); err != nil || c.changed() {
 		return err
 	}
-	return c.Secret.restoreOwners(ctx, hub, now, defaultManager)
+	return c.Secret.restoreOwners(ctx, hub, live, defaultManager)
 }
 
-// expire gives each user a token that ended an hour ago. It is signed by nobody: an
-// API server refuses it as it refuses one that has expired.
-func expire(config *clientcmdapi.Config) {
+// setExpiredToken replaces each user with a token that expired an hour ago. Its signature
+// is invalid; an API server refuses it in the same way as an expired one.
+func setExpiredToken(config *clientcmdapi.Config) {
 	encode := func(claims map[string]any) string {
 		content, err := json.Marshal(claims)
 		if err != nil {
@@ -187,30 +192,30 @@ func expire(config *clientcmdapi.Config) {
 		}
 		return base64.RawURLEncoding.EncodeToString(content)
 	}
-	ended := time.Now().Add(-time.Hour)
+	expiry := time.Now().Add(-time.Hour)
 	for _, user := range config.AuthInfos {
 		*user = clientcmdapi.AuthInfo{Token: strings.Join([]string{
 			encode(map[string]any{"alg": "RS256", "typ": "JWT"}),
 			encode(map[string]any{
 				"iss": "kubernetes/serviceaccount", "sub": "system:serviceaccount:reconcile-lab-system:reconcile-lab",
-				"iat": metav1.NewTime(ended.Add(-time.Hour)).Unix(), "exp": ended.Unix(),
+				"iat": expiry.Add(-time.Hour).Unix(), "exp": expiry.Unix(),
 			}),
 			base64.RawURLEncoding.EncodeToString([]byte("expired")),
 		}, ".")}
 	}
 }
 
-// follow makes the credential name the member's present address, which Docker may
-// change when it starts a container again.
-func (i *Injector) follow(ctx context.Context, member string) error {
-	if _, held := i.state.Credentials[member]; held {
+// updateCredentialServer writes the current address of a member to its Secret. Docker can
+// assign another address when it starts a container.
+func (i *Injector) updateCredentialServer(ctx context.Context, member string) error {
+	if _, saved := i.state.Credentials[member]; saved {
 		return nil
 	}
-	content, err := i.Provider.PodKubeconfig(ctx, member)
+	content, err := i.provider.PodKubeconfig(ctx, member)
 	if err != nil {
 		return err
 	}
-	there, err := clientcmd.RESTConfigFromKubeConfig(content)
+	current, err := clientcmd.RESTConfigFromKubeConfig(content)
 	if err != nil {
 		return err
 	}
@@ -235,8 +240,8 @@ func (i *Injector) follow(ctx context.Context, member string) error {
 	}
 	changed := false
 	for _, c := range config.Clusters {
-		changed = changed || c.Server != there.Host
-		c.Server = there.Host
+		changed = changed || c.Server != current.Host
+		c.Server = current.Host
 	}
 	if !changed {
 		return nil
@@ -244,6 +249,6 @@ func (i *Injector) follow(ctx context.Context, member string) error {
 	if kubeconfig, err = clientcmd.Write(*config); err != nil {
 		return err
 	}
-	moved := &credential{Secret: &object{Before: secret}}
-	return moved.write(ctx, hub, secret.DeepCopy(), kubeconfig)
+	updated := &credential{Secret: &object{Before: secret}}
+	return updated.write(ctx, hub, secret.DeepCopy(), kubeconfig)
 }

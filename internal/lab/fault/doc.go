@@ -1,13 +1,11 @@
-// Package fault breaks a running lab on purpose, for people who want to see what
-// the hub does about it and for tests, and puts it right again.
+// Package fault injects faults into a running lab and undoes them, for users who want to
+// observe the hub and for tests.
 //
-// It promises that every fault can be undone, also by another process and after a
-// restart of anything: what is needed to undo it is recorded in the lab's folder
-// before the fault is there, and the fault stays recorded until its undo succeeded.
-// Undo restores what was there, owners of fields included, and leaves alone what
-// somebody else, most often the hub, has put right meanwhile.
+// Every fault can be undone, also by another process and after a restart of any program.
+// What the undo needs is saved in the directory of the lab before the fault is injected. The
+// record is deleted after the undo has succeeded. Undo restores the earlier state, owners of
+// fields included. It keeps changes that another client, usually the hub, has made since.
 //
-// Input: a lab with its provider, and a [Request]. Output: [Fault] records, and
-// background processes of the lab for what must go on acting. It touches nothing
-// outside the lab.
+// Inputs are a lab, its provider and a [Request]. Outputs are [Fault] records, and
+// background processes of the lab for faults that last. It changes nothing outside the lab.
 package fault

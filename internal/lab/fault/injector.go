@@ -13,27 +13,39 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/binaries/filelock"
 )
 
-// Breaker is a provider that can break a cluster. Start is lab.Provider's Create.
-type Breaker interface {
-	// Stop ends the cluster's API server: connections to it are refused.
-	Stop(ctx context.Context, cluster string) error
-	// Freeze keeps it from doing anything, while its connections stay open.
-	Freeze(ctx context.Context, cluster string) error
-	// Thaw undoes Freeze; it is no error if nothing is frozen.
-	Thaw(ctx context.Context, cluster string) error
-}
+// undoTimeout limits the undo of a fault whose injection has failed.
+const undoTimeout = 30 * time.Second
 
-// Injector injects faults into one lab.
-type Injector struct {
+// Options are the options of New.
+type Options struct {
+	// Lab and Provider are the lab into which faults are injected. Both are required.
 	Lab      *lab.Lab
 	Provider lab.Provider
-	// Report is told each step that takes a while.
+	// Report receives the current step of an operation. It is optional.
 	Report lab.Report
+}
+
+// Injector injects faults into one lab and undoes them.
+type Injector struct {
+	lab      *lab.Lab
+	provider lab.Provider
+	report   lab.Report
 
 	state *state
 }
 
-// Inject makes a fault.
+// New returns an injector for one lab.
+func New(o Options) (*Injector, error) {
+	if o.Lab == nil || o.Provider == nil {
+		return nil, errors.New("fault injector: Lab and Provider are required")
+	}
+	if o.Report == nil {
+		o.Report = func(string) {}
+	}
+	return &Injector{lab: o.Lab, provider: o.Provider, report: o.Report}, nil
+}
+
+// Inject injects a fault.
 func (i *Injector) Inject(ctx context.Context, r Request) (Fault, error) {
 	kind, err := kindOf(r.Fault)
 	if err != nil {
@@ -45,65 +57,59 @@ func (i *Injector) Inject(ctx context.Context, r Request) (Fault, error) {
 	}
 	defer unlock()
 	if r.Member != "" {
-		if err := i.knows(r.Member); err != nil {
+		if err := i.checkMemberExists(r.Member); err != nil {
 			return Fault{}, err
 		}
 	}
-	i.state.Last++
-	f := Fault{ID: fmt.Sprintf("%s-%d", r.Fault, i.state.Last), Request: r, Since: time.Now().UTC().Truncate(time.Second)}
+	i.state.LastNumber++
+	f := Fault{ID: fmt.Sprintf("%s-%d", r.Fault, i.state.LastNumber), Request: r, Since: time.Now().UTC().Truncate(time.Second)}
 	if err := kind.action.prepare(ctx, i, &f); err != nil {
 		return Fault{}, err
 	}
-	// Recorded first, so that it can be undone however this ends.
+	// Saved before the injection, so that the fault can be undone after an interruption.
 	i.state.put(f)
-	if err := i.state.save(i.Lab); err != nil {
+	if err := i.state.save(i.lab); err != nil {
 		return Fault{}, err
 	}
-	if err := kind.action.do(ctx, i, &f); err != nil {
-		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	if err := kind.action.inject(ctx, i, &f); err != nil {
+		undoCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 		defer cancel()
-		if _, undone := kind.action.undo(back, i, &f); undone != nil {
-			return Fault{}, errors.Join(err, fmt.Errorf("undo of what was done of it: %w: run reconcile-lab inject --undo %s", undone, f.ID))
+		if _, undoErr := kind.action.undo(undoCtx, i, &f); undoErr != nil {
+			return Fault{}, errors.Join(err, fmt.Errorf("undo %s after the failure: %w; run reconcile-lab inject --undo %s", f.ID, undoErr, f.ID))
 		}
-		i.state.drop(f.ID)
-		return Fault{}, errors.Join(err, i.state.save(i.Lab))
+		i.state.remove(f.ID)
+		return Fault{}, errors.Join(err, i.state.save(i.lab))
 	}
-	if f.Over {
-		i.state.drop(f.ID)
+	if f.NoUndo {
+		i.state.remove(f.ID)
 	} else {
 		i.state.put(f)
 	}
-	return f, i.state.save(i.Lab)
+	return f, i.state.save(i.lab)
 }
 
-// Undone is a fault that is gone, and what its undo found.
+// Undone is a fault that was undone.
 type Undone struct {
 	Fault
+	// Note describes the result of the undo.
 	Note string
 }
 
-// Undo undoes what is named by ID or by the fault's name, or everything, the last
-// first. It goes on with the others when one fails.
-func (i *Injector) Undo(ctx context.Context, which string) ([]Undone, error) {
+// Undo undoes the fault with that ID, all faults with that name, or all faults if idOrName
+// is empty. The newest is undone first. After a failure, Undo continues with the others.
+func (i *Injector) Undo(ctx context.Context, idOrName string) ([]Undone, error) {
 	unlock, err := i.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	chosen := slices.Clone(i.state.Faults)
-	slices.Reverse(chosen)
-	if which != "" {
-		chosen = slices.DeleteFunc(chosen, func(f Fault) bool { return f.ID != which && f.Request.Fault != which })
-		if len(chosen) == 0 {
-			if _, err := kindOf(which); err == nil {
-				return nil, badInput("lab %s has no fault %s now: see reconcile-lab inject list", i.Lab.Name, which)
-			}
-			return nil, badInput("there is no fault %s: %s", which, i.there())
-		}
+	selected, err := i.selectFaults(idOrName)
+	if err != nil {
+		return nil, err
 	}
 	var undone []Undone
 	var failed []error
-	for _, f := range chosen {
+	for _, f := range selected {
 		kind, err := kindOf(f.Request.Fault)
 		if err != nil {
 			failed = append(failed, err)
@@ -111,11 +117,11 @@ func (i *Injector) Undo(ctx context.Context, which string) ([]Undone, error) {
 		}
 		note, err := kind.action.undo(ctx, i, &f)
 		if err != nil {
-			failed = append(failed, fmt.Errorf("undo of %s: %w", f.ID, err))
+			failed = append(failed, fmt.Errorf("undo %s: %w", f.ID, err))
 			continue
 		}
-		i.state.drop(f.ID)
-		if err := i.state.save(i.Lab); err != nil {
+		i.state.remove(f.ID)
+		if err := i.state.save(i.lab); err != nil {
 			return undone, errors.Join(append(failed, err)...)
 		}
 		undone = append(undone, Undone{f, note})
@@ -123,19 +129,28 @@ func (i *Injector) Undo(ctx context.Context, which string) ([]Undone, error) {
 	return undone, errors.Join(failed...)
 }
 
-// there says which faults there are.
-func (i *Injector) there() string {
+// selectFaults returns the recorded faults with that ID or name, or all, newest first.
+func (i *Injector) selectFaults(idOrName string) ([]Fault, error) {
+	selected := slices.Clone(i.state.Faults)
+	slices.Reverse(selected)
+	if idOrName == "" {
+		return selected, nil
+	}
+	selected = slices.DeleteFunc(selected, func(f Fault) bool { return f.ID != idOrName && f.Request.Fault != idOrName })
+	if len(selected) > 0 {
+		return selected, nil
+	}
 	var ids []string
 	for _, f := range i.state.Faults {
 		ids = append(ids, f.ID)
 	}
 	if len(ids) == 0 {
-		return "lab " + i.Lab.Name + " has none"
+		return nil, badInput("fault %q: lab %s has no faults", idOrName, i.lab.Name)
 	}
-	return "choose from " + strings.Join(ids, ", ")
+	return nil, badInput("fault %q: not found in lab %s; use one of: %s", idOrName, i.lab.Name, strings.Join(ids, ", "))
 }
 
-// List gives the faults that there are, in the order in which they were made.
+// List returns the faults of a lab, the oldest first.
 func List(l *lab.Lab) ([]Fault, error) {
 	s, err := load(l)
 	if err != nil {
@@ -144,54 +159,43 @@ func List(l *lab.Lab) ([]Fault, error) {
 	return s.Faults, nil
 }
 
-// open locks the record and reads it.
-func (i *Injector) open(ctx context.Context) (func(), error) {
-	if i.Report == nil {
-		i.Report = func(string) {}
-	}
-	unlock, err := filelock.Take(ctx, filepath.Join(dir(i.Lab), ".lock"), func() { i.Report("waiting for another command that injects faults") })
+// open locks and reads the record of faults.
+func (i *Injector) open(ctx context.Context) (unlock func(), err error) {
+	unlock, err = filelock.Take(ctx, filepath.Join(faultDir(i.lab), ".lock"), func() { i.report("waiting for another command that injects faults") })
 	if err != nil {
 		return nil, err
 	}
-	if i.state, err = load(i.Lab); err != nil {
+	if i.state, err = load(i.lab); err != nil {
 		unlock()
 		return nil, err
 	}
 	return unlock, nil
 }
 
-func (i *Injector) breaker() (Breaker, error) {
-	b, ok := i.Provider.(Breaker)
-	if !ok {
-		return nil, fmt.Errorf("provider %s cannot break a cluster", i.Provider.Name())
-	}
-	return b, nil
-}
-
-// knows is an error if the lab has no such member.
-func (i *Injector) knows(member string) error {
-	s, err := i.Lab.Load()
+// checkMemberExists returns an error if the lab has no such member.
+func (i *Injector) checkMemberExists(member string) error {
+	s, err := i.lab.Load()
 	if err != nil {
 		return err
 	}
 	if !slices.Contains(s.Members, member) {
-		return badInput("there is no member %q in lab %s: choose from %s", member, i.Lab.Name, strings.Join(s.Members, ", "))
+		return badInput("member %q: not found in lab %s; use one of: %s", member, i.lab.Name, strings.Join(s.Members, ", "))
 	}
 	return nil
 }
 
-// needsMember checks a fault that is about a whole member and cannot be there
-// twice.
-func (i *Injector) needsMember(f *Fault) error {
+// checkMember validates the member of a fault that affects a whole member. A member can
+// have each such fault once.
+func (i *Injector) checkMember(f *Fault) error {
 	if f.Request.Member == "" {
-		s, err := i.Lab.Load()
+		s, err := i.lab.Load()
 		if err != nil {
 			return err
 		}
-		return badInput("name the member: reconcile-lab inject %s MEMBER, one of %s", f.Request.Fault, strings.Join(s.Members, ", "))
+		return badInput("%s: MEMBER is missing; use one of: %s", f.Request.Fault, strings.Join(s.Members, ", "))
 	}
-	if has, ok := i.state.on(f.Request.Member, f.Request.Fault); ok {
-		return badInput("%s has this fault already: undo it first with reconcile-lab inject --undo %s", f.Request.Member, has.ID)
+	if existing, ok := i.state.find(f.Request.Member, f.Request.Fault); ok {
+		return badInput("%s already has this fault; first run reconcile-lab inject --undo %s", f.Request.Member, existing.ID)
 	}
 	return nil
 }

@@ -9,154 +9,161 @@ import (
 	"time"
 )
 
-// Cutter is a provider that can take a cluster off its network. On others a proxy
-// swallows the packets.
-type Cutter interface {
-	// Place is where the cluster is in the network.
-	Place(ctx context.Context, cluster string) (string, error)
-	// Cut takes it away, Mend puts it back to its place.
-	Cut(ctx context.Context, cluster string) error
-	Mend(ctx context.Context, cluster, place string) error
+// NetworkControl is a provider that can remove a cluster from its network. With other
+// providers, a proxy drops the packets.
+type NetworkControl interface {
+	// NetworkAddress returns the address of the cluster, or an error if it has none.
+	NetworkAddress(ctx context.Context, cluster string) (string, error)
+	// Disconnect removes the cluster from the network.
+	Disconnect(ctx context.Context, cluster string) error
+	// Reconnect undoes Disconnect. A connected cluster is not an error.
+	Reconnect(ctx context.Context, cluster string) error
 }
 
-// proxied says that a fault is made by the member's proxy.
-func (f Fault) proxied() bool {
+// usesProxy reports whether the proxy of the member causes the fault.
+func (f Fault) usesProxy() bool {
 	switch f.Request.Fault {
 	case Slow, Errors, LostResponses:
 		return true
 	case Partition:
-		return f.Network == ""
+		return !f.Disconnected
 	}
 	return false
 }
 
-// partition is a member to which no packet gets through.
+// partition drops all packets between the hub and a member, or resets connections.
 type partition struct{}
 
 func (partition) prepare(ctx context.Context, i *Injector, f *Fault) error {
-	if err := i.needsMember(f); err != nil {
+	if err := i.checkMember(f); err != nil {
 		return err
 	}
-	f.What = "no packet gets through between the hub and " + f.Request.Member
+	f.Description = "all packets between the hub and " + f.Request.Member + " are dropped"
 	if f.Request.Reset {
-		f.What = "every connection between the hub and " + f.Request.Member + " is reset"
+		f.Description = "all connections between the hub and " + f.Request.Member + " are reset"
 	}
-	if cutter, ok := i.Provider.(Cutter); ok && !f.Request.Reset {
-		var err error
-		f.Network, err = cutter.Place(ctx, f.Request.Member)
-		return err
+	if network, ok := i.provider.(NetworkControl); ok && !f.Request.Reset {
+		if _, err := network.NetworkAddress(ctx, f.Request.Member); err != nil {
+			return err
+		}
+		f.Disconnected = true
+		return nil
 	}
-	return i.holdCredential(ctx, f.Request.Member)
+	return i.saveCredential(ctx, f.Request.Member)
 }
 
-func (partition) do(ctx context.Context, i *Injector, f *Fault) error {
-	if cutter, ok := i.Provider.(Cutter); ok && f.Network != "" {
-		return cutter.Cut(ctx, f.Request.Member)
+func (partition) inject(ctx context.Context, i *Injector, f *Fault) error {
+	if network, ok := i.provider.(NetworkControl); ok && f.Disconnected {
+		return network.Disconnect(ctx, f.Request.Member)
 	}
-	return i.throughProxy(ctx, f.Request.Member)
+	return i.addToProxy(ctx, f.Request.Member)
 }
 
 func (partition) undo(ctx context.Context, i *Injector, f *Fault) (string, error) {
-	const note = "packets get through again"
-	if cutter, ok := i.Provider.(Cutter); ok && f.Network != "" {
-		if err := cutter.Mend(ctx, f.Request.Member, f.Network); err != nil {
+	const note = "the connection is restored"
+	if network, ok := i.provider.(NetworkControl); ok && f.Disconnected {
+		if err := network.Reconnect(ctx, f.Request.Member); err != nil {
 			return "", err
 		}
-		return note, i.follow(ctx, f.Request.Member)
+		return note, i.updateCredentialServer(ctx, f.Request.Member)
 	}
-	return note, i.besideProxy(ctx, f)
+	return note, i.removeFromProxy(ctx, f)
 }
 
-// slow is a network that delays or throttles.
+// slow delays or throttles the responses of a member.
 type slow struct{}
 
 func (slow) prepare(ctx context.Context, i *Injector, f *Fault) error {
-	if err := i.needsMember(f); err != nil {
+	if err := i.checkMember(f); err != nil {
 		return err
 	}
 	r := &f.Request
 	if r.Latency < 0 || r.Jitter < 0 || r.Bandwidth < 0 {
-		return badInput("--latency, --jitter and --bandwidth: use 0 or more")
+		return badInput("--latency, --jitter and --bandwidth must not be negative")
 	}
 	if r.Latency == 0 && r.Jitter == 0 && r.Bandwidth == 0 {
 		r.Latency, r.Jitter = 500*time.Millisecond, 100*time.Millisecond
 	}
 	if r.Jitter > r.Latency {
-		return badInput("--jitter %s: use at most the latency, %s", r.Jitter, r.Latency)
+		return badInput("--jitter: %s: must not exceed --latency (%s)", r.Jitter, r.Latency)
 	}
-	var how []string
+	var limits []string
 	if r.Latency > 0 {
-		how = append(how, fmt.Sprintf("%s ± %s late", r.Latency, r.Jitter))
+		limits = append(limits, fmt.Sprintf("latency %s ± %s", r.Latency, r.Jitter))
 	}
 	if r.Bandwidth > 0 {
-		how = append(how, fmt.Sprintf("at most %d KB/s for each connection", r.Bandwidth))
+		limits = append(limits, fmt.Sprintf("at most %d KB/s per connection", r.Bandwidth))
 	}
-	f.What = "answers of " + r.Member + " are slow: " + strings.Join(how, ", ")
-	return i.holdCredential(ctx, r.Member)
+	f.Description = "responses of " + r.Member + " are slow: " + strings.Join(limits, ", ")
+	return i.saveCredential(ctx, r.Member)
 }
 
-func (slow) do(ctx context.Context, i *Injector, f *Fault) error {
-	return i.throughProxy(ctx, f.Request.Member)
+func (slow) inject(ctx context.Context, i *Injector, f *Fault) error {
+	return i.addToProxy(ctx, f.Request.Member)
 }
 
 func (slow) undo(ctx context.Context, i *Injector, f *Fault) (string, error) {
-	return "answers are as quick as before", i.besideProxy(ctx, f)
+	return "responses are no longer delayed", i.removeFromProxy(ctx, f)
 }
 
-// anyVerb stands for every verb, and for paths that are no resources.
+// anyVerb selects every verb, and requests that name no resource.
 const anyVerb = "*"
 
-// verbs that a rule may name.
+// Verbs that a rule can name.
 var (
-	writes   = []string{"create", "update", "patch", "delete"}
-	allVerbs = append(slices.Clone(writes), "get", "list", "watch", "deletecollection", anyVerb)
+	writeVerbs = []string{"create", "update", "patch", "delete"}
+	allVerbs   = append(slices.Clone(writeVerbs), "get", "list", "watch", "deletecollection")
 )
 
-// choose requests for a rule.
-func (r *Request) choose() error {
+// matchesAll reports whether the request selects every verb.
+func (r *Request) matchesAll() bool { return len(r.Verbs) == 1 && r.Verbs[0] == anyVerb }
+
+// selectRequests validates which requests a rule selects, and adds defaults.
+func (r *Request) selectRequests() error {
 	if len(r.Verbs) == 0 {
-		r.Verbs = writes
+		r.Verbs = writeVerbs
 		if r.Code == http.StatusUnauthorized {
 			r.Verbs = []string{anyVerb}
 		}
 	}
 	for _, v := range r.Verbs {
-		if !slices.Contains(allVerbs, v) || v == anyVerb && len(r.Verbs) > 1 {
-			return badInput("--verb %s: use %s, or %q alone", v, strings.Join(allVerbs[:len(allVerbs)-1], ", "), anyVerb)
+		if !slices.Contains(allVerbs, v) && !r.matchesAll() {
+			return badInput("--verb: %q: must be one of: %s; or use %q as the only verb", v, strings.Join(allVerbs, ", "), anyVerb)
 		}
 	}
 	if r.Rate < 0 || r.Rate > 1 {
-		return badInput("--rate %v: use a share over 0 and up to 1", r.Rate)
+		return badInput("--rate: %v: must be between 0 and 1", r.Rate)
 	}
 	if r.Count < 0 {
-		return badInput("--count %d: use 0 (no end) or more", r.Count)
+		return badInput("--count: %d: must not be negative; use 0 for no limit", r.Count)
 	}
 	return nil
 }
 
-// which says in words what a rule acts on.
-func (r *Request) which() string {
+// describeRequests returns a phrase for the requests that a rule selects.
+func (r *Request) describeRequests() string {
 	text := strings.Join(r.Verbs, ", ") + " requests"
-	if strings.Join(r.Verbs, "") == anyVerb {
+	if r.matchesAll() {
 		text = "all requests"
 	}
 	if len(r.Resources) > 0 {
 		text += " for " + strings.Join(r.Resources, ", ")
 	}
+	text += " to " + r.Member
 	if r.Rate > 0 && r.Rate < 1 {
 		text = fmt.Sprintf("%g %% of %s", r.Rate*100, text)
 	}
 	if r.Count > 0 {
-		text += fmt.Sprintf(", %d in all,", r.Count)
+		text += fmt.Sprintf(" (the first %d)", r.Count)
 	}
 	return text
 }
 
-// failing is a member that answers with errors.
-type failing struct{}
+// errorResponses answers requests to a member with an HTTP error.
+type errorResponses struct{}
 
-func (failing) prepare(ctx context.Context, i *Injector, f *Fault) error {
-	if err := i.needsMember(f); err != nil {
+func (errorResponses) prepare(ctx context.Context, i *Injector, f *Fault) error {
+	if err := i.checkMember(f); err != nil {
 		return err
 	}
 	r := &f.Request
@@ -164,48 +171,48 @@ func (failing) prepare(ctx context.Context, i *Injector, f *Fault) error {
 		r.Code = http.StatusInternalServerError
 	}
 	if r.Code < 400 || r.Code > 599 || http.StatusText(r.Code) == "" {
-		return badInput("--code %d: use an HTTP error such as 429, 500, 409, 403 or 503", r.Code)
+		return badInput("--code: %d: must be an HTTP error, such as 429, 500, 409, 403 or 503", r.Code)
 	}
 	if r.RetryAfter < 0 {
-		return badInput("--retry-after %s: use 0 (none) or more", r.RetryAfter)
+		return badInput("--retry-after: %s: must not be negative; use 0 for no header", r.RetryAfter)
 	}
-	if err := r.choose(); err != nil {
+	if err := r.selectRequests(); err != nil {
 		return err
 	}
-	f.What = fmt.Sprintf("%s to %s are answered with %d %s", r.which(), r.Member, r.Code, http.StatusText(r.Code))
+	f.Description = fmt.Sprintf("%s are answered with %d %s", r.describeRequests(), r.Code, http.StatusText(r.Code))
 	if r.RetryAfter > 0 {
-		f.What += fmt.Sprintf(", Retry-After %s", r.RetryAfter)
+		f.Description += fmt.Sprintf(", Retry-After %s", r.RetryAfter)
 	}
-	return i.holdCredential(ctx, r.Member)
+	return i.saveCredential(ctx, r.Member)
 }
 
-func (failing) do(ctx context.Context, i *Injector, f *Fault) error {
-	return i.throughProxy(ctx, f.Request.Member)
+func (errorResponses) inject(ctx context.Context, i *Injector, f *Fault) error {
+	return i.addToProxy(ctx, f.Request.Member)
 }
 
-func (failing) undo(ctx context.Context, i *Injector, f *Fault) (string, error) {
-	return "the member answers by itself again", i.besideProxy(ctx, f)
+func (errorResponses) undo(ctx context.Context, i *Injector, f *Fault) (string, error) {
+	return "the member answers all requests again", i.removeFromProxy(ctx, f)
 }
 
-// losing is a member that carries out and whose answers are lost.
-type losing struct{}
+// lostResponses forwards requests to a member and drops the responses.
+type lostResponses struct{}
 
-func (losing) prepare(ctx context.Context, i *Injector, f *Fault) error {
-	if err := i.needsMember(f); err != nil {
+func (lostResponses) prepare(ctx context.Context, i *Injector, f *Fault) error {
+	if err := i.checkMember(f); err != nil {
 		return err
 	}
 	r := &f.Request
-	if err := r.choose(); err != nil {
+	if err := r.selectRequests(); err != nil {
 		return err
 	}
-	f.What = fmt.Sprintf("%s to %s are carried out and their answers lost", r.which(), r.Member)
-	return i.holdCredential(ctx, r.Member)
+	f.Description = fmt.Sprintf("%s are executed, their responses are lost", r.describeRequests())
+	return i.saveCredential(ctx, r.Member)
 }
 
-func (losing) do(ctx context.Context, i *Injector, f *Fault) error {
-	return i.throughProxy(ctx, f.Request.Member)
+func (lostResponses) inject(ctx context.Context, i *Injector, f *Fault) error {
+	return i.addToProxy(ctx, f.Request.Member)
 }
 
-func (losing) undo(ctx context.Context, i *Injector, f *Fault) (string, error) {
-	return "answers arrive again", i.besideProxy(ctx, f)
+func (lostResponses) undo(ctx context.Context, i *Injector, f *Fault) (string, error) {
+	return "responses are no longer lost", i.removeFromProxy(ctx, f)
 }

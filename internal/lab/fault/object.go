@@ -17,50 +17,60 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/fault/field"
 )
 
-// object is one that a fault changes: as it was before, and what one of its fields
-// is set to.
+// Notes of an undo.
+const (
+	noteReplaced  = "the object was deleted or recreated, nothing to undo"
+	noteRestored  = "the earlier value is restored"
+	noteCorrected = "the value was already corrected"
+	noteRecreated = "the object was already recreated"
+)
+
+// object is an object that a fault changes.
 type object struct {
+	// Before is the object before the fault.
 	Before *unstructured.Unstructured `json:"before"`
-	Field  string                     `json:"field,omitempty"`
-	Set    json.RawMessage            `json:"set,omitempty"`
+	// Field is the path of the field that the fault sets, and Value the new value.
+	Field string          `json:"field,omitempty"`
+	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// String is KIND/NAME.
+// String returns KIND/NAME.
 func (o *object) String() string { return o.Before.GetKind() + "/" + o.Before.GetName() }
 
-func (o *object) set() (any, error) {
+func (o *object) value() (any, error) {
 	var value any
-	err := utiljson.Unmarshal(o.Set, &value)
+	err := utiljson.Unmarshal(o.Value, &value)
 	return value, err
 }
 
-// read gets the object as it is now.
+// read returns the live object.
 func (o *object) read(ctx context.Context, c client.Client) (*unstructured.Unstructured, error) {
-	now := &unstructured.Unstructured{}
-	now.SetGroupVersionKind(o.Before.GroupVersionKind())
-	return now, c.Get(ctx, client.ObjectKeyFromObject(o.Before), now)
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(o.Before.GroupVersionKind())
+	return live, c.Get(ctx, client.ObjectKeyFromObject(o.Before), live)
 }
 
-// change sets the field in the name of a manager, and says whether it had to.
-func (o *object) change(ctx context.Context, c client.Client, manager string) (changed bool, err error) {
-	value, err := o.set()
+// setField sets the field under the name of a field manager, and reports whether that
+// changed the object.
+func (o *object) setField(ctx context.Context, c client.Client, manager string) (changed bool, err error) {
+	value, err := o.value()
 	if err != nil {
 		return false, err
 	}
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		now, err := o.read(ctx, c)
+		live, err := o.read(ctx, c)
 		if err != nil {
 			return err
 		}
-		at, err := field.Find(now.Object, o.Field)
+		target, err := field.Find(live.Object, o.Field)
 		if err != nil {
 			return err
 		}
-		if is, _ := at.Value(); reflect.DeepEqual(is, value) {
+		if current, _ := target.Value(); reflect.DeepEqual(current, value) {
 			return nil
 		}
-		at.Set(value)
-		if err := c.Update(ctx, now, client.FieldOwner(manager)); err != nil {
+		target.Set(value)
+		if err := c.Update(ctx, live, client.FieldOwner(manager)); err != nil {
 			return err
 		}
 		changed = true
@@ -69,139 +79,144 @@ func (o *object) change(ctx context.Context, c client.Client, manager string) (c
 	return changed, err
 }
 
-// changeBack undoes change where nobody else did: the old value, and the owners of
-// fields as they were.
-func (o *object) changeBack(ctx context.Context, c client.Client, manager string) (note string, err error) {
-	value, err := o.set()
+// restoreField undoes setField unless another client has changed the field since. It
+// restores the earlier value and the earlier owners of fields.
+func (o *object) restoreField(ctx context.Context, c client.Client, manager string) (note string, err error) {
+	value, err := o.value()
 	if err != nil {
 		return "", err
 	}
-	was, err := field.Find(o.Before.Object, o.Field)
+	original, err := field.Find(o.Before.Object, o.Field)
 	if err != nil {
 		return "", err
 	}
-	old, had := was.Value()
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		now, err := o.read(ctx, c)
-		if apierrors.IsNotFound(err) || err == nil && now.GetUID() != o.Before.GetUID() {
-			note = "the object is gone or was replaced"
+		live, err := o.read(ctx, c)
+		if apierrors.IsNotFound(err) || err == nil && live.GetUID() != o.Before.GetUID() {
+			note = noteReplaced
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		at, err := field.Find(now.Object, o.Field)
+		target, err := field.Find(live.Object, o.Field)
 		if err != nil {
-			note = "somebody else has changed the object since"
+			note = "another client has changed the object, nothing to undo"
 			return nil
 		}
-		if is, _ := at.Value(); !reflect.DeepEqual(is, value) {
-			note = "it was put right already"
+		if current, _ := target.Value(); !reflect.DeepEqual(current, value) {
+			note = noteCorrected
 			return nil
 		}
-		// Another wish of the hub's may have come in between: to say that the old value
-		// is what it wants would hide it from the hub for good.
-		same := o.sameBut(now)
-		if had {
-			at.Set(old)
-		} else {
-			at.Remove()
-		}
-		if err := c.Update(ctx, now, client.FieldOwner(manager)); err != nil {
-			return err
-		}
-		if !same {
-			note = "the old value is back; the hub puts right what it wants otherwise by now"
-			return nil
-		}
-		note = "the old value is back"
-		return o.restoreOwners(ctx, c, now, manager)
+		note, err = o.restoreValue(ctx, c, live, target, original, manager)
+		return err
 	})
 	return note, err
 }
 
-// sameBut says whether nothing but the field has changed since.
-func (o *object) sameBut(now *unstructured.Unstructured) bool {
-	rest := func(u *unstructured.Unstructured) map[string]any {
+// restoreValue writes the earlier value to the live object. It restores the owners only if
+// the desired state of the hub is still the same: with the hub as owner of an outdated
+// value, the hub would not detect that the value is outdated.
+func (o *object) restoreValue(ctx context.Context, c client.Client, live *unstructured.Unstructured, target, original field.Field, manager string) (note string, err error) {
+	unchanged := o.unchangedExceptField(live)
+	if old, exists := original.Value(); exists {
+		target.Set(old)
+	} else {
+		target.Remove()
+	}
+	if err := c.Update(ctx, live, client.FieldOwner(manager)); err != nil {
+		return "", err
+	}
+	if !unchanged {
+		return noteRestored + "; the hub corrects it if its desired value has changed", nil
+	}
+	return noteRestored, o.restoreOwners(ctx, c, live, manager)
+}
+
+// unchangedExceptField reports whether the live object differs from the earlier one in the
+// field only.
+func (o *object) unchangedExceptField(live *unstructured.Unstructured) bool {
+	comparable := func(u *unstructured.Unstructured) map[string]any {
 		u = u.DeepCopy()
-		for _, of := range []string{"managedFields", "resourceVersion", "generation"} {
-			unstructured.RemoveNestedField(u.Object, "metadata", of)
+		for _, name := range []string{"managedFields", "resourceVersion", "generation"} {
+			unstructured.RemoveNestedField(u.Object, "metadata", name)
 		}
 		delete(u.Object, "status")
-		if at, err := field.Find(u.Object, o.Field); err == nil {
-			at.Remove()
+		if target, err := field.Find(u.Object, o.Field); err == nil {
+			target.Remove()
 		}
 		return u.Object
 	}
-	return reflect.DeepEqual(rest(o.Before), rest(now))
+	return reflect.DeepEqual(comparable(o.Before), comparable(live))
 }
 
-// createAgain undoes a deletion where nobody else did.
-func (o *object) createAgain(ctx context.Context, c client.Client, manager string) (string, error) {
-	_, err := o.read(ctx, c)
+// recreate undoes a deletion unless another client has recreated the object.
+func (o *object) recreate(ctx context.Context, c client.Client, manager string) (note string, err error) {
+	_, err = o.read(ctx, c)
 	if err == nil {
-		return "it was made anew already", nil
+		return noteRecreated, nil
 	}
 	if !apierrors.IsNotFound(err) {
 		return "", err
 	}
-	again := o.Before.DeepCopy()
-	for _, of := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"} {
-		unstructured.RemoveNestedField(again.Object, "metadata", of)
+	created := o.Before.DeepCopy()
+	for _, name := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"} {
+		unstructured.RemoveNestedField(created.Object, "metadata", name)
 	}
-	delete(again.Object, "status")
-	if again.GetKind() == "Service" {
-		// The address may be somebody else's by now; the API server gives another.
-		unstructured.RemoveNestedField(again.Object, "spec", "clusterIPs")
-		if ip, _, _ := unstructured.NestedString(again.Object, "spec", "clusterIP"); ip != "None" {
-			unstructured.RemoveNestedField(again.Object, "spec", "clusterIP")
+	delete(created.Object, "status")
+	if created.GetKind() == "Service" {
+		// Another Service may have this address; the API server assigns a new one.
+		unstructured.RemoveNestedField(created.Object, "spec", "clusterIPs")
+		if ip, _, _ := unstructured.NestedString(created.Object, "spec", "clusterIP"); ip != "None" {
+			unstructured.RemoveNestedField(created.Object, "spec", "clusterIP")
 		}
 	}
-	if err := c.Create(ctx, again, client.FieldOwner(manager)); err != nil {
+	if err := c.Create(ctx, created, client.FieldOwner(manager)); err != nil {
 		if apierrors.IsAlreadyExists(err) {
-			return "it was made anew already", nil
+			return noteRecreated, nil
 		}
 		return "", err
 	}
-	return "it is there again", o.restoreOwners(ctx, c, again, manager)
+	return "the object is recreated", o.restoreOwners(ctx, c, created, manager)
 }
 
-// restoreOwners gives the fields of now back to who owned them before: writing the
-// old value alone leaves it to the writer, which the hub would call drift. An API
-// server takes managedFields as they are written.
-func (o *object) restoreOwners(ctx context.Context, c client.Client, now *unstructured.Unstructured, manager string) error {
+// restoreOwners restores the earlier owners of the fields of the live object. Without it,
+// manager would own the restored fields, which the hub reports as drift. An API server
+// accepts managedFields as a client writes them.
+func (o *object) restoreOwners(ctx context.Context, c client.Client, live *unstructured.Unstructured, manager string) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if !slices.ContainsFunc(now.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager }) {
-			// Somebody, most likely the hub, has taken its fields back.
+		if !slices.ContainsFunc(live.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager }) {
+			// Another client, usually the hub, has taken over the fields.
 			return nil
 		}
-		now.SetManagedFields(o.owners(now, manager))
-		err := c.Update(ctx, now, client.FieldOwner(manager))
+		live.SetManagedFields(o.mergedOwners(live, manager))
+		err := c.Update(ctx, live, client.FieldOwner(manager))
 		if apierrors.IsConflict(err) {
-			var read error
-			if now, read = o.read(ctx, c); read != nil {
-				return client.IgnoreNotFound(read)
+			var readErr error
+			if live, readErr = o.read(ctx, c); readErr != nil {
+				return client.IgnoreNotFound(readErr)
 			}
 		}
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("give the fields of %s back to their owners: %w", o, err)
+		return fmt.Errorf("restore the field owners of %s: %w", o, err)
 	}
 	return nil
 }
 
-// owners before, with what others and controllers of the status have added since.
-func (o *object) owners(now *unstructured.Unstructured, without string) []metav1.ManagedFieldsEntry {
+// mergedOwners returns the earlier owners, plus those that other clients and status updates
+// have added since. It omits manager.
+func (o *object) mergedOwners(live *unstructured.Unstructured, manager string) []metav1.ManagedFieldsEntry {
 	var owners []metav1.ManagedFieldsEntry
-	known := map[string]bool{without + string(metav1.ManagedFieldsOperationUpdate): true}
+	known := map[string]bool{manager + string(metav1.ManagedFieldsOperationUpdate): true}
 	for _, e := range o.Before.GetManagedFields() {
 		if e.Subresource == "" {
 			owners = append(owners, e)
 			known[e.Manager+string(e.Operation)] = true
 		}
 	}
-	for _, e := range now.GetManagedFields() {
+	for _, e := range live.GetManagedFields() {
 		if e.Subresource != "" || !known[e.Manager+string(e.Operation)] {
 			owners = append(owners, e)
 		}

@@ -1,6 +1,6 @@
-// Package field finds one field of an object by a path as statuses and kubectl
-// explain print it: spec.replicas, spec.template.spec.containers[name="memcached"].image,
-// metadata.labels.app.kubernetes.io/name. It is pure.
+// Package field finds a field of an object by its path, in the notation of statuses and
+// kubectl explain: spec.replicas, spec.template.spec.containers[name="memcached"].image,
+// metadata.labels.app.kubernetes.io/name. It does no I/O.
 package field
 
 import (
@@ -12,56 +12,56 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Field is a place in an object, which need not hold a value yet.
+// Field is a field of an object. It need not be set.
 type Field struct {
 	parent map[string]any
 	key    string
 }
 
-// Value is what stands there, if anything.
+// Value returns the value of the field, and reports whether it is set.
 func (f Field) Value() (any, bool) {
 	value, ok := f.parent[f.key]
 	return value, ok
 }
 
-// Set puts a value there.
+// Set sets the field.
 func (f Field) Set(value any) { f.parent[f.key] = value }
 
-// Remove leaves nothing there.
+// Remove unsets the field.
 func (f Field) Remove() { delete(f.parent, f.key) }
 
-// element of a list, chosen by the value of one of its fields.
+// element matches the selector of a list item, such as [name="memcached"].
 var element = regexp.MustCompile(`^\[([A-Za-z]+)="?([^"\]]*)"?\]`)
 
-// Find follows the path in an object, which the Field then refers to. The maps and
-// lists on the way must be there; only the last key may be new.
+// Find returns the field at the path. Its parents must exist. The Field refers to the
+// object: Set and Remove change the object.
 func Find(object map[string]any, path string) (Field, error) {
-	at, rest := object, strings.TrimPrefix(path, ".")
+	current, rest := object, strings.TrimPrefix(path, ".")
 	for {
 		if rest == "" {
-			return Field{}, fmt.Errorf("field %q ends too early: name a field, such as spec.replicas", path)
+			return Field{}, fmt.Errorf("field %q: incomplete path; use a path such as spec.replicas", path)
 		}
-		key, after := nextKey(at, rest)
+		key, after := nextKey(current, rest)
 		if after == "" {
-			return Field{parent: at, key: key}, nil
+			return Field{parent: current, key: key}, nil
 		}
-		next, ok := at[key]
+		next, ok := current[key]
 		if !ok {
-			return Field{}, fmt.Errorf("field %q: there is no %q", path, strings.TrimSuffix(path, after))
+			return Field{}, fmt.Errorf("field %q: unknown field %q", path, strings.TrimSuffix(path, after))
 		}
 		var err error
-		if at, rest, err = descend(next, after); err != nil {
+		if current, rest, err = descend(next, after); err != nil {
 			return Field{}, fmt.Errorf("field %q: %w", path, err)
 		}
 	}
 }
 
-// nextKey is the longest key of the map with which the path goes on: keys of labels
-// hold dots. Where there is none of them, it is a new key: everything, or up to the
-// next dot if the map holds other things than text.
-func nextKey(at map[string]any, rest string) (key, after string) {
+// nextKey returns the longest key of the map that is a prefix of the path, since keys of
+// labels contain dots. Without such a key it returns a new one: the whole path in a map of
+// labels or annotations, else the path up to the next dot.
+func nextKey(parent map[string]any, rest string) (key, after string) {
 	found := false
-	for k := range at {
+	for k := range parent {
 		if len(k) > len(key) && strings.HasPrefix(rest, k) && (len(rest) == len(k) || strings.ContainsRune(".[", rune(rest[len(k)]))) {
 			key, found = k, true
 		}
@@ -69,7 +69,7 @@ func nextKey(at map[string]any, rest string) (key, after string) {
 	if found {
 		return key, rest[len(key):]
 	}
-	if texts(at) {
+	if containsOnlyStrings(parent) {
 		return rest, ""
 	}
 	end := strings.IndexAny(rest, ".[")
@@ -79,8 +79,8 @@ func nextKey(at map[string]any, rest string) (key, after string) {
 	return rest[:end], rest[end:]
 }
 
-// texts says that a map is one of labels or annotations.
-func texts(m map[string]any) bool {
+// containsOnlyStrings reports whether the map has the form of labels or annotations.
+func containsOnlyStrings(m map[string]any) bool {
 	if len(m) == 0 {
 		return false
 	}
@@ -92,28 +92,29 @@ func texts(m map[string]any) bool {
 	return true
 }
 
-// descend goes into what a key holds, and into an element if it is a list.
+// descend returns the map in a value, or the selected item of a list, and the remaining
+// path.
 func descend(next any, after string) (map[string]any, string, error) {
 	if match := element.FindStringSubmatch(after); match != nil {
 		list, ok := next.([]any)
 		if !ok {
-			return nil, "", fmt.Errorf("%s is not in a list", match[0])
+			return nil, "", fmt.Errorf("%s selects an item, but the field is not a list", match[0])
 		}
 		for _, e := range list {
 			if m, ok := e.(map[string]any); ok && fmt.Sprint(m[match[1]]) == match[2] {
 				return m, strings.TrimPrefix(after[len(match[0]):], "."), nil
 			}
 		}
-		return nil, "", fmt.Errorf("no element of the list is %s", match[0])
+		return nil, "", fmt.Errorf("no list item matches %s", match[0])
 	}
 	m, ok := next.(map[string]any)
 	if !ok {
-		return nil, "", fmt.Errorf("nothing lies below it at %q", strings.TrimPrefix(after, "."))
+		return nil, "", fmt.Errorf("%q: the parent is not an object", strings.TrimPrefix(after, "."))
 	}
 	return m, strings.TrimPrefix(after, "."), nil
 }
 
-// Parse reads a value as somebody types it, of the type that stood there before.
+// Parse parses a value of a command line. It must have the type of the old value.
 func Parse(text string, old any) (any, error) {
 	if _, ok := old.(string); ok {
 		return text, nil
@@ -127,13 +128,13 @@ func Parse(text string, old any) (any, error) {
 		return nil, fmt.Errorf("value %q: %w", text, err)
 	}
 	if old != nil && value != nil && fmt.Sprintf("%T", old) != fmt.Sprintf("%T", value) {
-		return nil, fmt.Errorf("value %q is not of the type of the present one, %v", text, old)
+		return nil, fmt.Errorf("value %q: must have the type of the current value, %v", text, old)
 	}
 	return value, nil
 }
 
-// Another is a value of the same type that differs.
-func Another(old any) (any, error) {
+// Different returns another value of the same type.
+func Different(old any) (any, error) {
 	switch v := old.(type) {
 	case int64:
 		return v + 1, nil
@@ -142,5 +143,5 @@ func Another(old any) (any, error) {
 	case string:
 		return v + "-drifted", nil
 	}
-	return nil, fmt.Errorf("no other value of %v can be guessed: name one", old)
+	return nil, fmt.Errorf("no default for a value like %v; set one with --value", old)
 }

@@ -21,7 +21,7 @@ func object() map[string]any {
 	}
 }
 
-func TestAFieldIsFoundByThePathThatAStatusPrints(t *testing.T) {
+func TestFind_ReadsThePathsOfStatuses(t *testing.T) {
 	for path, want := range map[string]any{
 		"spec.replicas":  int64(2),
 		".spec.replicas": int64(2),
@@ -37,7 +37,7 @@ func TestAFieldIsFoundByThePathThatAStatusPrints(t *testing.T) {
 			continue
 		}
 		if got, _ := f.Value(); got != want {
-			t.Errorf("%s: found %v, want %v", path, got, want)
+			t.Errorf("%s: value %v, want %v", path, got, want)
 		}
 		f.Set("changed")
 		again, err := field.Find(o, path)
@@ -45,20 +45,20 @@ func TestAFieldIsFoundByThePathThatAStatusPrints(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, _ := again.Value(); got != "changed" {
-			t.Errorf("%s: the object holds %v after Set", path, got)
+			t.Errorf("%s: value %v after Set", path, got)
 		}
 	}
 }
 
-func TestANewFieldCanBeSetAndRemoved(t *testing.T) {
+func TestFind_ReturnsAFieldThatIsNotSet(t *testing.T) {
 	for _, path := range []string{"spec.paused", "metadata.labels.example.com/team"} {
 		o := object()
 		f, err := field.Find(o, path)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		if _, there := f.Value(); there {
-			t.Errorf("%s is there", path)
+		if _, exists := f.Value(); exists {
+			t.Errorf("%s is set", path)
 		}
 		f.Set("x")
 		again, err := field.Find(o, path)
@@ -66,23 +66,23 @@ func TestANewFieldCanBeSetAndRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, _ := again.Value(); got != "x" {
-			t.Errorf("%s holds %v", path, got)
+			t.Errorf("%s: value %v", path, got)
 		}
 		again.Remove()
-		if _, there := f.Value(); there {
-			t.Errorf("%s is there after Remove", path)
+		if _, exists := f.Value(); exists {
+			t.Errorf("%s is set after Remove", path)
 		}
 	}
 }
 
-func TestAPathThatLeadsNowhereSaysWhere(t *testing.T) {
+func TestFind_ReportsWhereAPathFails(t *testing.T) {
 	for path, want := range map[string]string{
-		"":                        "ends too early",
-		"spec.":                   "ends too early",
-		"spec.nothing.below":      `there is no "spec.nothing"`,
-		"spec.replicas.more":      "nothing lies below it",
-		"spec.replicas[name=a].b": "is not in a list",
-		`spec.template.spec.containers[name="redis"].image`: `no element of the list is [name="redis"]`,
+		"":                        "incomplete path",
+		"spec.":                   "incomplete path",
+		"spec.nothing.below":      `unknown field "spec.nothing"`,
+		"spec.replicas.more":      "the parent is not an object",
+		"spec.replicas[name=a].b": "the field is not a list",
+		`spec.template.spec.containers[name="redis"].image`: `no list item matches [name="redis"]`,
 	} {
 		if _, err := field.Find(object(), path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", path, err, want)
@@ -90,7 +90,7 @@ func TestAPathThatLeadsNowhereSaysWhere(t *testing.T) {
 	}
 }
 
-func TestAValueTakesTheTypeOfTheOldOne(t *testing.T) {
+func TestParse_UsesTheTypeOfTheOldValue(t *testing.T) {
 	for _, test := range []struct {
 		text      string
 		old, want any
@@ -102,21 +102,21 @@ func TestAValueTakesTheTypeOfTheOldOne(t *testing.T) {
 		}
 	}
 	if _, err := field.Parse("seven", int64(2)); err == nil {
-		t.Error("text was taken for a number")
+		t.Error("text was accepted as a number")
 	}
 }
 
-func TestAnotherValueDiffersAndKeepsTheType(t *testing.T) {
+func TestDifferent_KeepsTheType(t *testing.T) {
 	for _, old := range []any{int64(0), true, "a"} {
-		got, err := field.Another(old)
+		got, err := field.Different(old)
 		if err != nil || got == old {
 			t.Errorf("%v: %v, %v", old, got, err)
 		}
 		if _, err := field.Parse("x", got); (err == nil) != (old == "a") {
-			t.Errorf("%v: the type of %v is another", old, got)
+			t.Errorf("%v: %v has another type", old, got)
 		}
 	}
-	if _, err := field.Another([]any{}); err == nil {
-		t.Error("a list was guessed")
+	if _, err := field.Different([]any{}); err == nil {
+		t.Error("a list was accepted")
 	}
 }

@@ -1,11 +1,11 @@
-// Package proxy stands between the hub and one member, and makes single requests or
-// the whole network between them fail.
+// Package proxy runs a proxy between the hub and one member. It makes selected requests, or
+// all of the network traffic, fail.
 //
-// A connection goes through two layers: Toxiproxy, which delays, throttles or drops
-// its bytes, and behind it an HTTPS server that acts on single requests by rules and
-// forwards the others to the member's API server, with the caller's own credential.
-// The server has a certificate of an authority of its own, made at each start, which
-// the hub must be told; towards the member it trusts what the hub trusted.
+// A connection passes two layers. Toxiproxy delays, throttles or drops its bytes. An HTTPS
+// server then applies rules to requests and forwards the others to the API server of the
+// member, with the credential of the caller. The server has a certificate of an authority
+// that is created at each start; the hub must trust it. Towards the member, the proxy trusts
+// the authority in its Options.
 //
-// It listens at the one address that it is given, and on loopback.
+// It listens on the address in its Options and on loopback only.
 package proxy

@@ -11,20 +11,20 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Network is what happens to the bytes of every connection.
+// Network describes the faults of every connection.
 type Network struct {
-	// Cut lets no byte through, either way. Connections stay open and are accepted.
-	Cut bool `json:"cut,omitempty"`
-	// Reset resets each connection as soon as a byte comes.
+	// Drop drops all bytes in both directions. Connections are accepted and stay open.
+	Drop bool `json:"drop,omitempty"`
+	// Reset resets each connection at its first byte.
 	Reset bool `json:"reset,omitempty"`
-	// Latency is added to each answer, give or take Jitter.
+	// Latency is added to each response, plus or minus Jitter.
 	Latency time.Duration `json:"latency,omitempty"`
 	Jitter  time.Duration `json:"jitter,omitempty"`
-	// Bandwidth limits each connection in each direction, in KB/s.
+	// Bandwidth limits each direction of each connection, in KB/s.
 	Bandwidth int `json:"bandwidth,omitempty"`
 }
 
-// toxic is one of Toxiproxy's, in its own form.
+// toxic is the JSON form of a fault in Toxiproxy.
 type toxic struct {
 	Name       string         `json:"name"`
 	Type       string         `json:"type"`
@@ -37,6 +37,7 @@ const (
 	downstream = "downstream"
 )
 
+// toxics returns the faults in the form of Toxiproxy.
 func (n Network) toxics() []toxic {
 	var all []toxic
 	add := func(kind, stream string, attributes map[string]any) {
@@ -49,8 +50,8 @@ func (n Network) toxics() []toxic {
 		add("bandwidth", upstream, map[string]any{"rate": n.Bandwidth})
 		add("bandwidth", downstream, map[string]any{"rate": n.Bandwidth})
 	}
-	if n.Cut {
-		// Without a timeout of its own it keeps the connection and drops the bytes.
+	if n.Drop {
+		// With timeout 0, Toxiproxy drops the bytes and keeps the connection open.
 		add("timeout", upstream, map[string]any{"timeout": 0})
 		add("timeout", downstream, map[string]any{"timeout": 0})
 	}
@@ -61,14 +62,14 @@ func (n Network) toxics() []toxic {
 	return all
 }
 
-// newToxiproxy gives a proxy from listen to target, not started.
+// newToxiproxy returns a proxy from listen to target, which is not started.
 func newToxiproxy(listen, target string) *toxiproxy.Proxy {
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	return toxiproxy.NewProxy(server, "member", listen, target)
 }
 
-// setNetwork replaces what happens on the network. To end a cut ends its
-// connections, which have lost bytes.
+// setNetwork replaces the faults of the network. The end of Drop closes its connections,
+// since they have lost bytes.
 func setNetwork(ctx context.Context, p *toxiproxy.Proxy, n Network) error {
 	p.Toxics.ResetToxics(ctx)
 	for _, t := range n.toxics() {

@@ -21,7 +21,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/fault/rules"
 )
 
-// member is an API server that says who asked, and streams watches.
+// member is an API server that returns the credential of the request, and streams watches.
 type member struct {
 	*httptest.Server
 	reached atomic.Int64
@@ -48,11 +48,11 @@ func certificate(s *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
-// start gives a proxy to the member, and a client that trusts only its authority.
+// start starts a proxy to the member. The returned client trusts only its authority.
 func start(t *testing.T, m *member) (*proxy.Proxy, *http.Client) {
 	t.Helper()
-	p, err := proxy.Start("127.0.0.1", &rest.Config{Host: m.URL, BearerToken: "the proxy's own",
-		TLSClientConfig: rest.TLSClientConfig{CAData: certificate(m.Server)}}, 1)
+	p, err := proxy.Start(proxy.Options{Host: "127.0.0.1", Seed: 1, Member: &rest.Config{Host: m.URL, BearerToken: "the proxy's own",
+		TLSClientConfig: rest.TLSClientConfig{CAData: certificate(m.Server)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,12 +66,12 @@ func start(t *testing.T, m *member) (*proxy.Proxy, *http.Client) {
 	return p, client
 }
 
-func ask(ctx context.Context, client *http.Client, method, url string) (int, string, error) {
-	request, err := http.NewRequestWithContext(ctx, method, url, http.NoBody)
+func request(ctx context.Context, client *http.Client, method, url string) (int, string, error) {
+	r, err := http.NewRequestWithContext(ctx, method, url, http.NoBody)
 	if err != nil {
 		return 0, "", err
 	}
-	response, err := client.Do(request)
+	response, err := client.Do(r)
 	if err != nil {
 		return 0, "", err
 	}
@@ -82,17 +82,17 @@ func ask(ctx context.Context, client *http.Client, method, url string) (int, str
 
 const path = "/apis/apps/v1/namespaces/shop/statefulsets/a"
 
-func TestTheCallersOwnCredentialIsForwardedOverVerifiedConnections(t *testing.T) {
+func TestProxy_ForwardsTheCredentialOfTheCaller(t *testing.T) {
 	p, client := start(t, newMember(t))
-	code, body, err := ask(t.Context(), client, http.MethodGet, "https://"+p.Address()+path)
+	code, body, err := request(t.Context(), client, http.MethodGet, "https://"+p.Address()+path)
 	if err != nil || code != http.StatusOK || body != "HTTP/2.0 GET Bearer the hub's\n" {
 		t.Errorf("%d %q %v", code, body, err)
 	}
 }
 
-func TestAMemberThatIsNotWhatTheHubTrustedIsNotForwardedTo(t *testing.T) {
+func TestProxy_DoesNotForwardToAnUntrustedMember(t *testing.T) {
 	m, other := newMember(t), newMember(t)
-	p, err := proxy.Start("127.0.0.1", &rest.Config{Host: m.URL, TLSClientConfig: rest.TLSClientConfig{ServerName: "another.example", CAData: certificate(other.Server)}}, 1)
+	p, err := proxy.Start(proxy.Options{Host: "127.0.0.1", Seed: 1, Member: &rest.Config{Host: m.URL, TLSClientConfig: rest.TLSClientConfig{ServerName: "another.example", CAData: certificate(other.Server)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,48 +102,48 @@ func TestAMemberThatIsNotWhatTheHubTrustedIsNotForwardedTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.CloseIdleConnections)
-	if code, _, err := ask(t.Context(), client, http.MethodGet, "https://"+p.Address()+path); err != nil || code != http.StatusBadGateway {
+	if code, _, err := request(t.Context(), client, http.MethodGet, "https://"+p.Address()+path); err != nil || code != http.StatusBadGateway {
 		t.Errorf("%d, %v", code, err)
 	}
 	if m.reached.Load() > 0 {
-		t.Error("the request reached a server that was not verified")
+		t.Error("the request reached an untrusted server")
 	}
 }
 
-func TestAProxyListensAtOneAddressOnly(t *testing.T) {
+func TestStart_RequiresTheAddressOfOneInterface(t *testing.T) {
 	for _, host := range []string{"0.0.0.0", "::", "", "localhost"} {
-		if p, err := proxy.Start(host, &rest.Config{Host: "https://127.0.0.1:1"}, 1); err == nil {
+		if p, err := proxy.Start(proxy.Options{Host: host, Seed: 1, Member: &rest.Config{Host: "https://127.0.0.1:1"}}); err == nil {
 			_ = p.Close()
-			t.Errorf("it listens at %q", host)
+			t.Errorf("the proxy listens on %q", host)
 		}
 	}
 }
 
-func TestAnswersAreErrorsOrGetLostAsTheRulesSay(t *testing.T) {
+func TestProxy_AppliesRules(t *testing.T) {
 	m := newMember(t)
 	p, client := start(t, m)
 	url := "https://" + p.Address() + path
 	set := func(rule rules.Rule) {
 		t.Helper()
-		if err := p.Set(t.Context(), proxy.Behaviour{Rules: []rules.Rule{rule}}); err != nil {
+		if err := p.Set(t.Context(), proxy.Behavior{Rules: []rules.Rule{rule}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	set(rules.Rule{Match: rules.Match{Verbs: []string{"patch"}}, Action: rules.Action{Code: http.StatusTooManyRequests}})
-	if code, body, err := ask(t.Context(), client, http.MethodPatch, url); err != nil || code != http.StatusTooManyRequests || !strings.Contains(body, "TooManyRequests") {
+	if code, body, err := request(t.Context(), client, http.MethodPatch, url); err != nil || code != http.StatusTooManyRequests || !strings.Contains(body, "TooManyRequests") {
 		t.Errorf("a patch got %d %q, %v", code, body, err)
 	}
 	if m.reached.Load() > 0 {
-		t.Error("a request that was refused reached the member")
+		t.Error("a request that failed reached the member")
 	}
-	if code, _, err := ask(t.Context(), client, http.MethodGet, url); err != nil || code != http.StatusOK {
+	if code, _, err := request(t.Context(), client, http.MethodGet, url); err != nil || code != http.StatusOK {
 		t.Errorf("a get got %d, %v", code, err)
 	}
-	set(rules.Rule{Action: rules.Action{Lose: true}})
+	set(rules.Rule{Action: rules.Action{LoseResponse: true}})
 	before := m.reached.Load()
-	// A POST is not tried again by the client itself.
-	if code, _, err := ask(t.Context(), client, http.MethodPost, url); err == nil {
-		t.Errorf("an answer that was lost is %d", code)
+	// The HTTP client does not retry a POST.
+	if code, _, err := request(t.Context(), client, http.MethodPost, url); err == nil {
+		t.Errorf("a lost response has status %d", code)
 	}
 	if m.reached.Load() != before+1 {
 		t.Errorf("the request reached the member %d times", m.reached.Load()-before)
@@ -153,62 +153,62 @@ func TestAnswersAreErrorsOrGetLostAsTheRulesSay(t *testing.T) {
 	}
 }
 
-func TestACutNetworkHangsAndARestoredOneServesAgain(t *testing.T) {
+func TestProxy_ServesAgainAfterDropAndReset(t *testing.T) {
 	p, client := start(t, newMember(t))
 	url := "https://" + p.Address() + path
-	if _, _, err := ask(t.Context(), client, http.MethodGet, url); err != nil {
+	if _, _, err := request(t.Context(), client, http.MethodGet, url); err != nil {
 		t.Fatal(err)
 	}
-	for name, network := range map[string]proxy.Network{"cut": {Cut: true}, "reset": {Reset: true}} {
-		if err := p.Set(t.Context(), proxy.Behaviour{Network: network}); err != nil {
+	for name, network := range map[string]proxy.Network{"drop": {Drop: true}, "reset": {Reset: true}} {
+		if err := p.Set(t.Context(), proxy.Behavior{Network: network}); err != nil {
 			t.Fatal(err)
 		}
 		short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		_, _, err := ask(short, client, http.MethodGet, url)
+		_, _, err := request(short, client, http.MethodGet, url)
 		if err == nil {
-			t.Errorf("%s: an answer came through", name)
+			t.Errorf("%s: got a response", name)
 		}
-		if hung := errors.Is(err, context.DeadlineExceeded); network.Cut && !hung {
-			t.Errorf("%s: it did not hang: %v", name, err)
+		if hung := errors.Is(err, context.DeadlineExceeded); network.Drop && !hung {
+			t.Errorf("%s: the request did not hang: %v", name, err)
 		}
 		cancel()
-		if err := p.Set(t.Context(), proxy.Behaviour{}); err != nil {
+		if err := p.Set(t.Context(), proxy.Behavior{}); err != nil {
 			t.Fatal(err)
 		}
 		deadline, stop := context.WithTimeout(t.Context(), 30*time.Second)
 		for {
-			// Connections that lost bytes are closed first.
-			if _, _, err = ask(deadline, client, http.MethodGet, url); err == nil || deadline.Err() != nil {
+			// The proxy first closes connections that have lost bytes.
+			if _, _, err = request(deadline, client, http.MethodGet, url); err == nil || deadline.Err() != nil {
 				break
 			}
 		}
 		stop()
 		if err != nil {
-			t.Errorf("%s: afterwards: %v", name, err)
+			t.Errorf("%s: after its end: %v", name, err)
 		}
 	}
 }
 
-func TestASlowNetworkDelaysAnswers(t *testing.T) {
+func TestProxy_DelaysResponses(t *testing.T) {
 	p, client := start(t, newMember(t))
 	url := "https://" + p.Address() + path
-	if _, _, err := ask(t.Context(), client, http.MethodGet, url); err != nil {
+	if _, _, err := request(t.Context(), client, http.MethodGet, url); err != nil {
 		t.Fatal(err)
 	}
-	const late = 200 * time.Millisecond
-	if err := p.Set(t.Context(), proxy.Behaviour{Network: proxy.Network{Latency: late, Bandwidth: 1000}}); err != nil {
+	const latency = 200 * time.Millisecond
+	if err := p.Set(t.Context(), proxy.Behavior{Network: proxy.Network{Latency: latency, Bandwidth: 1000}}); err != nil {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	if _, _, err := ask(t.Context(), client, http.MethodGet, url); err != nil {
+	if _, _, err := request(t.Context(), client, http.MethodGet, url); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(start); took < late {
-		t.Errorf("the answer took %s", took)
+	if took := time.Since(start); took < latency {
+		t.Errorf("the response took %s", took)
 	}
 }
 
-func TestAWatchIsStreamedAndCounted(t *testing.T) {
+func TestProxy_StreamsAndCountsWatches(t *testing.T) {
 	p, client := start(t, newMember(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+p.Address()+"/api/v1/pods?watch=true", http.NoBody)
@@ -221,7 +221,7 @@ func TestAWatchIsStreamedAndCounted(t *testing.T) {
 	}
 	first := make([]byte, 4)
 	if _, err := io.ReadFull(response.Body, first); err != nil {
-		t.Fatal("what the member sent did not arrive while its answer goes on:", err)
+		t.Fatal("the first bytes of an open watch did not arrive:", err)
 	}
 	if use := p.Use(); use.Watches != 1 || use.Requests != 1 {
 		t.Errorf("%+v", use)
@@ -230,17 +230,18 @@ func TestAWatchIsStreamedAndCounted(t *testing.T) {
 	_ = response.Body.Close()
 	for deadline := time.Now().Add(30 * time.Second); p.Use().Watches > 0; {
 		if time.Now().After(deadline) {
-			t.Fatal("a watch that ended is still counted")
+			t.Fatal("a closed watch is still counted")
 		}
 	}
 }
 
-// Only a probe after the caches were filled says that the hub has come.
-func TestAProbeCountsOnceAWatchIsOpen(t *testing.T) {
+// TestUse_CountsProbesWhileAWatchIsOpen covers the signal that the hub has switched to the
+// proxy: a probe after its caches are filled.
+func TestUse_CountsProbesWhileAWatchIsOpen(t *testing.T) {
 	p, client := start(t, newMember(t))
 	probe := func() {
 		t.Helper()
-		if _, _, err := ask(t.Context(), client, http.MethodGet, "https://"+p.Address()+"/readyz"); err != nil {
+		if _, _, err := request(t.Context(), client, http.MethodGet, "https://"+p.Address()+"/readyz"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -267,12 +268,12 @@ func TestAProbeCountsOnceAWatchIsOpen(t *testing.T) {
 	_ = response.Body.Close()
 	for deadline := time.Now().Add(30 * time.Second); p.Use().Probes > 0; {
 		if time.Now().After(deadline) {
-			t.Fatalf("when the watch has ended: %+v", p.Use())
+			t.Fatalf("after the end of the watch: %+v", p.Use())
 		}
 	}
 }
 
-func TestTheControlIsForWhoKnowsTheSecret(t *testing.T) {
+func TestControl_RequiresTheSecret(t *testing.T) {
 	p, client := start(t, newMember(t))
 	control := httptest.NewServer(p.Control("secret"))
 	t.Cleanup(control.Close)
@@ -289,7 +290,7 @@ func TestTheControlIsForWhoKnowsTheSecret(t *testing.T) {
 		_ = response.Body.Close()
 		return response.StatusCode
 	}
-	rule, err := json.Marshal(proxy.Behaviour{Rules: []rules.Rule{{Action: rules.Action{Code: http.StatusForbidden}}}})
+	rule, err := json.Marshal(proxy.Behavior{Rules: []rules.Rule{{Action: rules.Action{Code: http.StatusForbidden}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,20 +298,20 @@ func TestTheControlIsForWhoKnowsTheSecret(t *testing.T) {
 		t.Errorf("a wrong secret got %d", code)
 	}
 	if code := put("secret", "{"); code != http.StatusBadRequest {
-		t.Errorf("half a document got %d", code)
+		t.Errorf("an incomplete document got %d", code)
 	}
-	if code, _, err := ask(t.Context(), client, http.MethodGet, "https://"+p.Address()+path); err != nil || code != http.StatusOK {
+	if code, _, err := request(t.Context(), client, http.MethodGet, "https://"+p.Address()+path); err != nil || code != http.StatusOK {
 		t.Errorf("before: %d, %v", code, err)
 	}
 	if code := put("secret", string(rule)); code != http.StatusOK {
 		t.Errorf("the right secret got %d", code)
 	}
-	if code, _, err := ask(t.Context(), client, http.MethodGet, "https://"+p.Address()+path); err != nil || code != http.StatusForbidden {
+	if code, _, err := request(t.Context(), client, http.MethodGet, "https://"+p.Address()+path); err != nil || code != http.StatusForbidden {
 		t.Errorf("after: %d, %v", code, err)
 	}
 }
 
-func TestACloseFreesTheAddress(t *testing.T) {
+func TestClose_ReleasesTheAddress(t *testing.T) {
 	p, _ := start(t, newMember(t))
 	address := p.Address()
 	if err := p.Close(); err != nil {

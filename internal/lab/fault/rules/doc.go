@@ -1,6 +1,7 @@
-// Package rules makes single requests to an API server fail: those that match, the
-// nth of them, so many or such a share of them, in a way that is named.
+// Package rules makes selected requests to an API server fail.
 //
-// It is an http.RoundTripper around another, so that it serves in a proxy as well as
-// inside a client. It keeps only counters and its source of chance.
+// A [Rule] selects requests by verb, resource, namespace and name. It acts on all of them,
+// from the nth one on, on a number of them or on a random share. [Transport] is an
+// http.RoundTripper that wraps another, for use in a proxy or in a client. Its only state
+// is counters and a random source.
 package rules

@@ -16,93 +16,102 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reconcile-lab/reconcile-lab/internal/apirequest"
 )
 
-// Rule says what happens to which requests.
+// Rule describes an action and the requests on which it acts.
 type Rule struct {
 	Match  Match  `json:"match"`
 	Action Action `json:"action"`
-	// From is the first match that counts, from 1; the first if 0.
+	// From is the number of the first matching request on which the rule acts; 0 means 1.
 	From int `json:"from,omitempty"`
-	// Count is how many are acted on; every one if 0.
+	// Count is the maximum number of requests on which the rule acts; 0 means no limit.
 	Count int `json:"count,omitempty"`
-	// Rate is the share that is acted on, over 0 and up to 1; every one if 0.
+	// Rate is the share of requests on which the rule acts, up to 1; 0 means all.
 	Rate float64 `json:"rate,omitempty"`
 }
 
-// Match chooses requests; what is empty matches everything.
+// Match selects requests. An empty field matches every request.
 type Match struct {
 	Verbs []string `json:"verbs,omitempty"`
-	// Resources in the plural; those with a slash are subresources.
+	// Resources are plural names, such as "pods", or "pods/status" for a subresource.
 	Resources []string `json:"resources,omitempty"`
 	Namespace string   `json:"namespace,omitempty"`
 	Name      string   `json:"name,omitempty"`
-	// Paths says that paths which are no resources match as well, such as /readyz.
-	Paths bool `json:"paths,omitempty"`
+	// NonResource makes paths without a resource match too, such as /readyz.
+	NonResource bool `json:"nonResource,omitempty"`
 }
 
-// Matches says whether the request is chosen.
-func (m Match) Matches(r Request) bool {
-	if r.Resource == "" {
-		return m.Paths && (len(m.Verbs) == 0 || slices.Contains(m.Verbs, r.Verb))
+// Matches reports whether the request is selected.
+func (m Match) Matches(r apirequest.Request) bool {
+	if len(m.Verbs) > 0 && !slices.Contains(m.Verbs, r.Verb) {
+		return false
 	}
-	return (len(m.Verbs) == 0 || slices.Contains(m.Verbs, r.Verb)) &&
-		(len(m.Resources) == 0 || slices.Contains(m.Resources, r.Resource)) &&
+	if r.Resource == "" {
+		return m.NonResource
+	}
+	resource := r.Resource
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	return (len(m.Resources) == 0 || slices.Contains(m.Resources, resource)) &&
 		(m.Namespace == "" || m.Namespace == r.Namespace) &&
 		(m.Name == "" || m.Name == r.Name)
 }
 
-// Action is what happens to a request.
+// Action is what the transport does with a request.
 type Action struct {
-	// Code is answered without asking the API server, if not 0.
+	// Code is the HTTP status of the response, if not 0. The request is not sent.
 	Code int `json:"code,omitempty"`
-	// RetryAfter is part of that answer, if not 0.
+	// RetryAfter is the Retry-After header of that response, if not 0.
 	RetryAfter time.Duration `json:"retryAfter,omitempty"`
-	// Lose has the request carried out and its answer lost.
-	Lose bool `json:"lose,omitempty"`
+	// LoseResponse sends the request and drops the response.
+	LoseResponse bool `json:"loseResponse,omitempty"`
 }
 
-// ErrLost is the error of a request whose answer was lost.
-var ErrLost = errors.New("the answer was lost on the way")
+// ErrResponseLost is the error of a request whose response was dropped.
+var ErrResponseLost = errors.New("the response was lost")
 
-// Transport acts on requests by rules, the first that applies.
+// Transport applies to each request the first rule that acts on it.
 type Transport struct {
 	next http.RoundTripper
 
 	mu     sync.Mutex
-	chance *rand.Rand
-	rules  []*counted
+	random *rand.Rand
+	rules  []*countedRule
 }
 
-type counted struct {
+// countedRule is a rule with the numbers of requests that it has matched and acted on.
+type countedRule struct {
 	Rule
 	matched, acted int
 }
 
-// New gives a Transport without rules. The same seed and the same requests in the
-// same order make the same faults.
+// New returns a Transport without rules. The same seed and the same sequence of requests
+// result in the same faults.
 func New(next http.RoundTripper, seed uint64) *Transport {
-	return &Transport{next: next, chance: rand.New(rand.NewPCG(seed, 0))}
+	return &Transport{next: next, random: rand.New(rand.NewPCG(seed, 0))}
 }
 
-// Set replaces all rules. One that was there before goes on counting: a fault that is
-// used up does not begin anew because another one comes.
+// Set replaces all rules. A rule that is in the old and in the new set keeps its counters,
+// so that a rule with a Count does not restart when another rule is added.
 func (t *Transport) Set(rules ...Rule) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	before := t.rules
+	old := t.rules
 	t.rules = nil
 	for _, r := range rules {
-		next := &counted{Rule: r}
-		if i := slices.IndexFunc(before, func(old *counted) bool { return reflect.DeepEqual(old.Rule, r) }); i >= 0 {
-			next = before[i]
-			before = slices.Delete(slices.Clone(before), i, i+1)
+		next := &countedRule{Rule: r}
+		if i := slices.IndexFunc(old, func(o *countedRule) bool { return reflect.DeepEqual(o.Rule, r) }); i >= 0 {
+			next = old[i]
+			old = slices.Delete(slices.Clone(old), i, i+1)
 		}
 		t.rules = append(t.rules, next)
 	}
 }
 
-// Acted is how many requests each rule has acted on.
+// Acted returns the number of requests on which each rule has acted.
 func (t *Transport) Acted() []int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,35 +124,36 @@ func (t *Transport) Acted() []int {
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	action, acts := t.decide(Parse(r))
+	action, found := t.decide(apirequest.Parse(r))
 	switch {
-	case !acts:
+	case !found:
 		return t.next.RoundTrip(r)
-	case action.Lose:
+	case action.LoseResponse:
 		response, err := t.next.RoundTrip(r)
 		if err != nil {
 			return nil, err
 		}
-		// Read to its end: then it is sure to be carried out.
+		// After the end of the response, the API server has executed the request.
 		_, _ = io.Copy(io.Discard, response.Body)
 		_ = response.Body.Close()
-		return nil, ErrLost
+		return nil, ErrResponseLost
 	}
 	if r.Body != nil {
 		_ = r.Body.Close()
 	}
-	return answer(r, action), nil
+	return response(r, action), nil
 }
 
-func (t *Transport) decide(of Request) (Action, bool) {
+// decide returns the action of the first rule that acts on the request.
+func (t *Transport) decide(request apirequest.Request) (Action, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range t.rules {
-		if !r.Match.Matches(of) {
+		if !r.Match.Matches(request) {
 			continue
 		}
 		r.matched++
-		if r.matched < r.From || r.Count > 0 && r.acted >= r.Count || r.Rate > 0 && t.chance.Float64() >= r.Rate {
+		if r.matched < r.From || r.Count > 0 && r.acted >= r.Count || r.Rate > 0 && t.random.Float64() >= r.Rate {
 			continue
 		}
 		r.acted++
@@ -152,7 +162,7 @@ func (t *Transport) decide(of Request) (Action, bool) {
 	return Action{}, false
 }
 
-// reasons of the codes that API servers answer with.
+// reasons are the reasons in responses of API servers, by HTTP status.
 var reasons = map[int]metav1.StatusReason{
 	http.StatusBadRequest:          metav1.StatusReasonBadRequest,
 	http.StatusUnauthorized:        metav1.StatusReasonUnauthorized,
@@ -167,8 +177,8 @@ var reasons = map[int]metav1.StatusReason{
 	http.StatusGatewayTimeout:      metav1.StatusReasonTimeout,
 }
 
-// answer is what an API server says with that code.
-func answer(r *http.Request, a Action) *http.Response {
+// response returns the response of an API server with the status of the action.
+func response(r *http.Request, a Action) *http.Response {
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
 		Code: int32(a.Code), Reason: reasons[a.Code],
@@ -180,7 +190,7 @@ func answer(r *http.Request, a Action) *http.Response {
 		header.Set("Retry-After", strconv.Itoa(seconds))
 		status.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(seconds)}
 	}
-	// Static types always encode.
+	// Marshaling this type cannot fail.
 	body, _ := json.Marshal(status)
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", a.Code, http.StatusText(a.Code)), StatusCode: a.Code,
