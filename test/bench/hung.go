@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/process"
@@ -58,12 +56,12 @@ func (f *fleet) measureHung(ctx context.Context) error {
 
 // workDuringHang stops the API server, works in the other members until the hub reports
 // the loss, lets the server continue and waits until it has all pending work.
-func (f *fleet) workDuringHang(ctx context.Context, server *os.Process, n int) (w work, h hung, err error) {
+func (f *fleet) workDuringHang(ctx context.Context, server process.Process, n int) (w work, h hung, err error) {
 	logStep("%s hangs", f.hungMember())
 	// Even if this fails, the lab must be usable and removable.
-	defer func() { _ = server.Signal(syscall.SIGCONT) }()
+	defer func() { _ = process.Resume(server) }()
 	stopped := time.Now()
-	if err := server.Signal(syscall.SIGSTOP); err != nil {
+	if err := process.Pause(server); err != nil {
 		return w, h, err
 	}
 	type loss struct {
@@ -87,7 +85,7 @@ func (f *fleet) workDuringHang(ctx context.Context, server *os.Process, n int) (
 
 	logStep("%s continues", f.hungMember())
 	continued := time.Now()
-	if err := server.Signal(syscall.SIGCONT); err != nil {
+	if err := process.Resume(server); err != nil {
 		return w, h, err
 	}
 	var pending []milestone
@@ -158,14 +156,14 @@ func (f *fleet) awaitReady(ctx context.Context, caches []string) error {
 }
 
 // apiServer returns the API server's process of a cluster of an embedded lab.
-func apiServer(dir, cluster string) (*os.Process, error) {
+func apiServer(dir, cluster string) (process.Process, error) {
 	const program = "kube-apiserver"
 	found, err := process.Find(filepath.Join(dir, "clusters", cluster), program)
 	if err != nil {
-		return nil, err
+		return process.Process{}, err
 	}
 	if len(found) != 1 {
-		return nil, fmt.Errorf("%d processes of %s run for %s, want one", len(found), program, cluster)
+		return process.Process{}, fmt.Errorf("%d processes of %s run for %s, want one", len(found), program, cluster)
 	}
-	return os.FindProcess(found[0].PID)
+	return found[0], nil
 }

@@ -1,12 +1,11 @@
 package harness
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"syscall"
+	"slices"
+	"strings"
+
+	"github.com/reconcile-lab/reconcile-lab/internal/lab/process"
 )
 
 // The programs of a Server.
@@ -15,37 +14,29 @@ const (
 	Etcd      = "etcd"
 )
 
-// Pause stops one of the server's programs where it is: its connections stay open and
-// nobody answers. Resume lets it go on.
+// Pause stops the execution of one of the server's programs. Its connections stay open and
+// no request is answered. resume continues it.
 func (s *Server) Pause(program string) (resume func() error, err error) {
-	pid, err := s.find(program)
+	found, err := s.find(program)
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		return nil, fmt.Errorf("pause %s: %w", program, err)
+	if err := process.Pause(found...); err != nil {
+		return nil, err
 	}
-	return func() error { return syscall.Kill(pid, syscall.SIGCONT) }, nil
+	return func() error { return process.Resume(found...) }, nil
 }
 
-// find gives the process that serves this server: it names its own address or, the
-// API server, the one of its etcd.
-func (s *Server) find(program string) (int, error) {
-	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		return 0, err
-	}
+// find returns the process of a program of this server. The arguments of etcd and of the API
+// server both contain the address of etcd.
+func (s *Server) find(program string) ([]process.Process, error) {
 	address := s.environment.ControlPlane.Etcd.URL.Host
-	for _, command := range commands {
-		// Processes come and go while they are looked at.
-		line, err := os.ReadFile(command)
-		if err != nil {
-			continue
-		}
-		name, arguments, _ := bytes.Cut(line, []byte{0})
-		if filepath.Base(string(name)) == program && bytes.Contains(arguments, []byte(address)) {
-			return strconv.Atoi(filepath.Base(filepath.Dir(command)))
-		}
+	found, err := process.Select(func(p process.Process) bool {
+		return p.Program() == program &&
+			slices.ContainsFunc(p.Args[1:], func(a string) bool { return strings.Contains(a, address) })
+	})
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("no %s of %s runs", program, address)
 	}
-	return 0, fmt.Errorf("no %s of %s runs", program, address)
+	return found, err
 }
