@@ -3,12 +3,13 @@ package inventory
 import (
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/reconcile-lab/reconcile-lab/internal/apirequest"
 )
 
 // docs/metrics.md has the number of series that a member may have.
@@ -164,52 +165,12 @@ func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the transport below.
 func (c counted) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// verbOf names a request as Kubernetes' authorization does, with apply apart from
-// patch. A path outside the API, such as /readyz, is a get.
+// verbOf returns the verb of a request as RBAC names it, or apply for a patch by server-side
+// apply.
 func verbOf(r *http.Request) string {
-	switch r.Method {
-	case http.MethodGet:
-		switch query := r.URL.Query(); {
-		case query.Get("watch") == "true" || query.Get("watch") == "1":
-			return "watch"
-		case isList(r.URL.Path):
-			return "list"
-		default:
-			return "get"
-		}
-	case http.MethodPost:
-		return "create"
-	case http.MethodPut:
-		return "update"
-	case http.MethodPatch:
-		if strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
-			return "apply"
-		}
-		return "patch"
-	case http.MethodDelete:
-		if isList(r.URL.Path) {
-			return "deletecollection"
-		}
-		return "delete"
-	default:
-		return "connect"
+	request := apirequest.Parse(r)
+	if request.Apply {
+		return "apply"
 	}
-}
-
-// isList tells a collection's path, /api/v1/[namespaces/NS/]KINDS or
-// /apis/GROUP/VERSION/[namespaces/NS/]KINDS, from that of one object.
-func isList(path string) bool {
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	switch {
-	case len(parts) > 1 && parts[0] == "api":
-		parts = parts[2:]
-	case len(parts) > 2 && parts[0] == "apis":
-		parts = parts[3:]
-	default:
-		return false
-	}
-	if len(parts) > 2 && parts[0] == "namespaces" {
-		parts = parts[2:]
-	}
-	return len(parts) == 1
+	return request.Verb
 }

@@ -12,8 +12,8 @@ import (
 
 // Request describes a request in the terms of RBAC.
 type Request struct {
-	// Verb is get, list, watch, create, update, patch, delete or deletecollection. For
-	// another method, and for a path without a resource, it is the method in lower case.
+	// Verb is get, list, watch, create, update, patch, delete or deletecollection, or connect
+	// for any other method.
 	Verb string
 	// Resource is the plural name, such as "statefulsets". It is empty for a path without a
 	// resource, such as /readyz.
@@ -29,7 +29,7 @@ type Request struct {
 
 // Parse returns the description of a request.
 func Parse(r *http.Request) Request {
-	request := Request{Verb: strings.ToLower(r.Method), DryRun: r.URL.Query().Get("dryRun") != ""}
+	request := Request{Verb: verb(r, true), DryRun: r.URL.Query().Get("dryRun") != ""}
 	parts := resourcePath(r.URL.Path)
 	if len(parts) == 0 {
 		return request
@@ -63,7 +63,7 @@ func resourcePath(path string) []string {
 	return nil
 }
 
-// verb returns the verb of a request for one object (named) or for a collection.
+// verb returns the verb of a request for a collection or, if named, for one object.
 func verb(r *http.Request, named bool) string {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
@@ -86,5 +86,5 @@ func verb(r *http.Request, named bool) string {
 		}
 		return "deletecollection"
 	}
-	return strings.ToLower(r.Method)
+	return "connect"
 }

@@ -12,6 +12,7 @@ func TestParse_FollowsTheAPIServer(t *testing.T) {
 	}{
 		{"GET", "/readyz", "", Request{Verb: "get"}},
 		{"GET", "/apis", "", Request{Verb: "get"}},
+		{"OPTIONS", "/api", "", Request{Verb: "connect"}},
 		{"GET", "/apis/apps/v1", "", Request{Verb: "get"}},
 		{"GET", "/api/v1/pods?watch=true&x=1", "", Request{Verb: "watch", Resource: "pods"}},
 		{"GET", "/api/v1/pods?watch=1", "", Request{Verb: "watch", Resource: "pods"}},
@@ -24,7 +25,7 @@ func TestParse_FollowsTheAPIServer(t *testing.T) {
 		{"POST", "/apis/apps/v1/namespaces/shop/statefulsets", "", Request{Verb: "create", Resource: "statefulsets", Namespace: "shop"}},
 		{"DELETE", "/api/v1/namespaces/shop/services/a", "", Request{Verb: "delete", Resource: "services", Namespace: "shop", Name: "a"}},
 		{"DELETE", "/api/v1/namespaces/shop/services", "", Request{Verb: "deletecollection", Resource: "services", Namespace: "shop"}},
-		{"OPTIONS", "/api/v1/namespaces/shop/services", "", Request{Verb: "options", Resource: "services", Namespace: "shop"}},
+		{"OPTIONS", "/api/v1/namespaces/shop/services", "", Request{Verb: "connect", Resource: "services", Namespace: "shop"}},
 	} {
 		r := httptest.NewRequest(test.method, test.url, nil)
 		r.Header.Set("Content-Type", test.contentType)

@@ -11,6 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/reconcile-lab/reconcile-lab/internal/apirequest"
 )
 
 // Place is where a fault can be injected, but for which time it is met.
@@ -56,68 +58,38 @@ func (p Place) Mutates() bool {
 // Request finds a request's namespace and place; ok is false for what is about no
 // namespace, and for watches.
 func Request(server string, r *http.Request) (namespace string, p Place, ok bool) {
-	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	switch {
-	case len(parts) > 2 && parts[0] == "api":
-		parts = parts[2:]
-	case len(parts) > 3 && parts[0] == "apis":
-		parts = parts[3:]
-	default:
+	request := apirequest.Parse(r)
+	switch namespace = request.Namespace; {
+	case request.Verb == "watch":
 		return "", p, false
-	}
-	p.Server = server
-	if parts[0] == "namespaces" && len(parts) > 2 {
-		namespace, parts = parts[1], parts[2:]
-	} else if parts[0] == "namespaces" {
-		// The namespace itself.
-		if len(parts) == 2 {
-			namespace = parts[1]
-		} else if r.Method == http.MethodPost {
-			namespace = nameIn(r)
-		}
+	case namespace != "" || request.Resource != "namespaces":
+	case request.Verb == "create":
+		namespace = nameIn(r)
+	default:
+		namespace = request.Name
 	}
 	if namespace == "" {
 		return "", p, false
 	}
-	p.Kind = parts[0]
-	if len(parts) > 1 {
-		p.Name = parts[1]
+	p = Place{Server: server, Verb: request.Verb, Kind: request.Resource, Name: request.Name}
+	if request.Subresource != "" {
+		p.Kind += "." + strings.ReplaceAll(request.Subresource, "/", ".")
 	}
-	if len(parts) > 2 {
-		p.Kind += "." + strings.Join(parts[2:], ".")
-	}
-	query := r.URL.Query()
-	switch r.Method {
-	case http.MethodGet:
-		if query.Get("watch") != "" {
-			return "", p, false
-		}
-		p.Verb = "get"
-		if p.Name == "" {
-			p.Verb = "list"
-		}
-	case http.MethodPost:
-		p.Verb = "create"
-		if p.Name == "" && p.Kind != "events" {
-			p.Name = nameIn(r)
-		}
-	case http.MethodPut:
-		p.Verb = "update"
-	case http.MethodPatch:
-		p.Verb = "patch"
-		if strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
-			p.Verb = "apply"
-		}
-	case http.MethodDelete:
+	switch {
+	case request.Apply:
+		p.Verb = "apply"
+	case request.Verb == "deletecollection":
 		p.Verb = "delete"
+	case request.Verb == "create" && p.Name == "" && p.Kind != "events":
+		p.Name = nameIn(r)
 	}
 	if p.Kind == "events" {
 		// Names of events are generated.
 		p.Name = ""
 	}
-	if query.Get("dryRun") != "" {
+	if request.DryRun {
 		p.Verb = "dry-" + p.Verb
-		// The successor of a child that is recreated is checked under a name by chance.
+		// A preflight checks the successor of a recreated child under a random name.
 		p.Name = byChance.ReplaceAllString(p.Name, "-(any)")
 	}
 	return namespace, p, true
