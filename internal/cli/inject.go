@@ -78,17 +78,22 @@ func (a *app) injectCommand() *cobra.Command {
 func faultHelp() string {
 	var b strings.Builder
 	for _, k := range fault.Kinds() {
-		fmt.Fprintf(&b, "  %-26s %s\n", strings.TrimSpace(k.Name+" "+string(k.Target)), k.Does)
+		fmt.Fprintf(&b, "  %-26s %s\n", strings.TrimSpace(k.Name+" "+string(k.Target)), k.Effect)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// injector returns the injector of the lab that --lab selects, or of the last up.
-func (a *app) injector(report lab.Report) (*fault.Injector, error) {
+// faultLab returns the lab that --lab selects, or the one of the last up.
+func (a *app) faultLab() (*lab.Lab, error) {
 	if a.hub.kubeconfig != "" || a.hub.context != "" {
 		return nil, badInput("--kubeconfig, --context: not supported, faults work in labs only; select a lab with --lab")
 	}
-	l, err := existingLab(a.hub.lab)
+	return existingLab(a.hub.lab)
+}
+
+// injector returns the injector of the lab that --lab selects, or of the last up.
+func (a *app) injector(report lab.Report) (*fault.Injector, error) {
+	l, err := a.faultLab()
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +101,7 @@ func (a *app) injector(report lab.Report) (*fault.Injector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fault.Injector{Lab: l, Provider: p, Report: report}, nil
+	return fault.New(fault.Options{Lab: l, Provider: p, Report: report})
 }
 
 func (a *app) inject(cmd *cobra.Command, args []string, r fault.Request) error {
@@ -138,9 +143,9 @@ func (a *app) inject(cmd *cobra.Command, args []string, r fault.Request) error {
 	if a.structured() {
 		return a.printValue(faultReport(f), false)
 	}
-	fmt.Fprintf(a.out, "%s: %s\n", f.ID, f.What)
-	a.note("effect: %s", kind.Look)
-	if !f.Over {
+	fmt.Fprintf(a.out, "%s: %s\n", f.ID, f.Description)
+	a.note("effect: %s", kind.Observe)
+	if !f.NoUndo {
 		a.note("undo: %s inject --undo %s%s", invocation(), f.ID, a.labFlag())
 	}
 	return nil
@@ -198,11 +203,11 @@ func (a *app) listFaults(args []string) error {
 	if len(args) > 0 {
 		return badInput("argument: %q: list takes no argument; remove it", args[0])
 	}
-	i, err := a.injector(nil)
+	l, err := a.faultLab()
 	if err != nil {
 		return err
 	}
-	faults, err := fault.List(i.Lab)
+	faults, err := fault.List(l)
 	if err != nil {
 		return err
 	}
@@ -214,12 +219,12 @@ func (a *app) listFaults(args []string) error {
 		return a.printValue(reports, false)
 	}
 	if len(faults) == 0 {
-		a.note("no fault found in lab %s", i.Lab.Name)
+		a.note("no fault found in lab %s", l.Name)
 		return nil
 	}
 	var rows [][]string
 	for _, f := range faults {
-		rows = append(rows, []string{f.ID, time.Since(f.Since).Round(time.Second).String(), f.State(i.Lab), f.What})
+		rows = append(rows, []string{f.ID, time.Since(f.Since).Round(time.Second).String(), f.State(l), f.Description})
 	}
 	return table(a.out, []string{"ID", "AGE", "STATE", "DESCRIPTION"}, rows)
 }
@@ -238,8 +243,8 @@ type faultEntry struct {
 }
 
 func faultReport(f fault.Fault) faultEntry {
-	entry := faultEntry{ID: f.ID, Fault: f.Request.Fault, Member: f.Request.Member, Since: f.Since, What: f.What}
-	if f.Over {
+	entry := faultEntry{ID: f.ID, Fault: f.Request.Fault, Member: f.Request.Member, Since: f.Since, What: f.Description}
+	if f.NoUndo {
 		entry.ID = ""
 	}
 	if f.Object != nil {
@@ -269,7 +274,7 @@ func (a *app) completeFaults(cmd *cobra.Command, args []string, _ string) ([]str
 	if len(args) == 0 {
 		words := []string{"list"}
 		for _, k := range fault.Kinds() {
-			words = append(words, k.Name+"\t"+k.Does)
+			words = append(words, k.Name+"\t"+k.Effect)
 		}
 		return words, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -86,10 +86,13 @@ func up(ctx context.Context, l *lab.Lab, p lab.Provider, o lab.Options) error {
 	if err != nil {
 		return err
 	}
-	i := &fault.Injector{Lab: l, Provider: p, Report: func(step string) { o.Report("", step) }}
+	i, err := fault.New(fault.Options{Lab: l, Provider: p, Report: func(step string) { o.Report("", step) }})
+	if err != nil {
+		return err
+	}
 	if len(faults) > 0 {
-		i.Report("undoing injected faults")
-		if err := i.Heal(ctx); err != nil {
+		o.Report("", "undoing injected faults")
+		if err := i.UndoForUp(ctx); err != nil {
 			return err
 		}
 	}

@@ -90,9 +90,9 @@ func Unknown(name string) error {
 	case err != nil:
 		return err
 	case len(labs) == 0:
-		return fmt.Errorf("lab %s does not exist; create it with reconcile-lab up --name %s", name, name)
+		return fmt.Errorf("lab %s not found; create it with reconcile-lab up --name %s", name, name)
 	}
-	return fmt.Errorf("lab %s does not exist; use one of: %s, or create it with reconcile-lab up --name %s", name, strings.Join(labs, ", "), name)
+	return fmt.Errorf("lab %s not found; use one of: %s, or create it with reconcile-lab up --name %s", name, strings.Join(labs, ", "), name)
 }
 
 // List returns the names of the existing labs, sorted.

@@ -25,7 +25,7 @@ func inject(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 	out := lab.cli(ctx, append([]string{"inject"}, args...)...)
 	Expect(out).To(succeed())
-	Expect(out.stderr).NotTo(ContainSubstring("has not come this way"), "the fault would act later, and on less")
+	Expect(out.stderr).NotTo(ContainSubstring("has not connected through the proxy"), "the fault would act later, and on less")
 	id, _, found := strings.Cut(out.stdout, ":")
 	Expect(found).To(BeTrue(), out.stdout)
 	DeferCleanup(func(ctx SpecContext) {

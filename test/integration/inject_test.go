@@ -56,6 +56,16 @@ func asLab(t *testing.T) *cluster.Lab {
 	return l
 }
 
+// newInjector returns an injector of its own, as another process would have.
+func newInjector(t *testing.T, l *cluster.Lab) *fault.Injector {
+	t.Helper()
+	i, err := fault.New(fault.Options{Lab: l, Provider: provided{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
 // wanted is an object without what the API server and controllers write by
 // themselves; who owns which field belongs to it.
 func wanted(t *testing.T, s *harness.Server, kind schema.GroupVersionKind, namespace, name string) map[string]any {
@@ -98,7 +108,7 @@ func TestUndoRestoresWhatWasThereAlsoFromAnotherProcess(t *testing.T) {
 		}
 	}()
 	l := asLab(t)
-	injector := func() *fault.Injector { return &fault.Injector{Lab: l, Provider: provided{}} }
+	injector := func() *fault.Injector { return newInjector(t, l) }
 
 	set := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
 	service := schema.GroupVersionKind{Version: "v1", Kind: "Service"}
@@ -196,22 +206,22 @@ func TestAFaultThatIsNotMeantSaysWhatThereIs(t *testing.T) {
 		request fault.Request
 		want    string
 	}{
-		{"another fault", fault.Request{Fault: "earthquake"}, "choose from drift, delete"},
-		{"another member", fault.Request{Fault: fault.Hang, Member: "member-9"}, "choose from member-1, member-2"},
-		{"no member", fault.Request{Fault: fault.Hang}, "one of member-1, member-2"},
-		{"another cache", fault.Request{Fault: fault.Drift, Cache: "nope"}, "choose from sessions"},
+		{"another fault", fault.Request{Fault: "earthquake"}, "must be one of: drift, delete"},
+		{"another member", fault.Request{Fault: fault.Hang, Member: "member-9"}, "use one of: member-1, member-2"},
+		{"no member", fault.Request{Fault: fault.Hang}, "MEMBER is missing; use one of: member-1, member-2"},
+		{"another cache", fault.Request{Fault: fault.Drift, Cache: "nope"}, "use one of: sessions"},
 		{"a member without it", fault.Request{Fault: fault.Drift, Member: two}, "is not placed in member-2"},
 		{"another child", fault.Request{Fault: fault.Drift, Kind: "Pod"}, "StatefulSet/sessions"},
-		{"another field", fault.Request{Fault: fault.Drift, Field: "spec.nothing.below"}, `there is no "spec.nothing"`},
+		{"another field", fault.Request{Fault: fault.Drift, Field: "spec.nothing.below"}, `unknown field "spec.nothing"`},
 		{"a value of another type", fault.Request{Fault: fault.Drift, Value: "many"}, `value "many"`},
-		{"an addition that there is not", fault.Request{Fault: fault.Foreign, Add: "volume"}, "use env, annotation or sidecar"},
+		{"an addition that there is not", fault.Request{Fault: fault.Foreign, Add: "volume"}, "must be one of: env, annotation, sidecar"},
 		{"an addition to a Service", fault.Request{Fault: fault.Foreign, Kind: "Service"}, "has no pod template"},
-		{"a fight without a pause", fault.Request{Fault: fault.Fight, Every: 1}, "use 10ms or more"},
+		{"a fight without a pause", fault.Request{Fault: fault.Fight, Every: 1}, "must be at least 10ms"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := test.request
 			r.Namespace = ns
-			_, err := (&fault.Injector{Lab: l, Provider: provided{}}).Inject(t.Context(), r)
+			_, err := newInjector(t, l).Inject(t.Context(), r)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
