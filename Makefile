@@ -1,6 +1,5 @@
-# Every target is listed by `make help`. Knobs: MEMBERS (of a lab), TESTFLAGS
-# (added to go test), CACHES, TRIALS and BENCHFLAGS (of bench), FULL, PART, SEED, CASE and
-# FAULT (of faults).
+# `make help` lists every target. Variables: MEMBERS (lab), TESTFLAGS (go test), CACHES,
+# TRIALS and BENCHFLAGS (bench), FULL, PART, SEED, CASE and FAULT (faults).
 SHELL       := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -18,17 +17,17 @@ GOTEST    := go test -race -count=1
 ##@ Start here
 
 .PHONY: help
-help: ## Show this list.
+help: ## List the targets.
 	@awk 'BEGIN {FS = ":.*## "; print "make TARGET"} \
 	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' Makefile
 
 .PHONY: lab
-lab: build ## Start the embedded lab, apply the example, drift one member, show the repair.
+lab: build ## Start an embedded lab, apply the example, change one member by hand, show the correction.
 	@hack/lab-tour.sh $(MEMBERS)
 
 .PHONY: test
-test: binaries test-unit test-integration faults e2e-embedded ## Run every test; kind too where Docker can run.
+test: binaries test-unit test-integration faults e2e-embedded ## Run every test; on kind too if Docker can run.
 	@hack/e2e-kind.sh --where-possible
 
 ##@ Build
@@ -40,45 +39,45 @@ build: ## Build ./reconcile-lab, ./kubectl-cachecluster and ./bin/hub.
 	@ln -sf reconcile-lab kubectl-cachecluster
 
 .PHONY: binaries
-binaries: ## Get or build the Kubernetes binaries of the embedded lab (cached outside the tree).
+binaries: ## Download or build the Kubernetes binaries of the embedded lab (cached outside the tree).
 	$(BINARIES) ensure etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok
 
 .PHONY: clean
-clean: ## Remove what build and test left in the tree.
+clean: ## Remove the files that build, tests and benchmarks create in the tree.
 	rm -rf reconcile-lab kubectl-cachecluster bin cover.out bench.json faults.json
 
 ##@ Test
 
 .PHONY: test-unit
-test-unit: ## Pure packages and everything else that needs no API server, with -race.
+test-unit: ## Run the unit tests, which need no API server, with -race.
 	packages=$$(go list ./... | grep -vE '/test/(e2e|harness|integration)'); $(GOTEST) $(TESTFLAGS) $$packages
 
 .PHONY: test-integration
-test-integration: ## Controllers against a real API server, with -race; a change of what a cache holds is a panic.
+test-integration: ## Run the controllers against real API servers, with -race and the cache mutation detector.
 	assets=$$($(BINARIES) dir); KUBEBUILDER_ASSETS=$$assets KUBE_CACHE_MUTATION_DETECTOR=true $(GOTEST) -timeout 15m $(TESTFLAGS) ./test/integration/...
 
 .PHONY: faults
-faults: ## Every fault at every request, and random histories: a sample that SEED picks, all with FULL=1, one with CASE=.
+faults: ## Inject every fault at every request: a sample of SEED, all with FULL=1, one with CASE=.
 	assets=$$($(BINARIES) dir); KUBEBUILDER_ASSETS=$$assets FAULTS_FULL=$(FULL) FAULTS_SEED=$(SEED) FAULTS_CASE='$(CASE)' FAULTS_ONLY=$(FAULT) FAULTS_PART=$(PART) \
 	  FAULTS_REPORT=$${FAULTS_REPORT:-$(CURDIR)/faults.json} KUBE_CACHE_MUTATION_DETECTOR=true \
 	  go test -tags faults -count=1 -timeout 2h -v $(TESTFLAGS) ./test/faults/
 
 .PHONY: e2e-embedded
-e2e-embedded: build ## End to end on an embedded lab of its own.
+e2e-embedded: build ## Run the end-to-end tests on an embedded lab.
 	E2E_PROVIDER=embedded go test -tags e2e -count=1 -timeout 40m -v $(TESTFLAGS) ./test/e2e/...
 
 .PHONY: e2e-kind
-e2e-kind: ## The same suite on kind clusters; fails with the reason where Docker cannot run.
+e2e-kind: ## Run the end-to-end tests on kind clusters; needs Docker.
 	@hack/e2e-kind.sh
 
 .PHONY: bench
-bench: build ## Measure an embedded lab of its own with MEMBERS, CACHES, TRIALS; writes bench.json.
+bench: build ## Measure an embedded lab with MEMBERS, CACHES, TRIALS; writes bench.json.
 	go run ./test/bench --members $(MEMBERS) --caches $(CACHES) --trials $(TRIALS) $(BENCHFLAGS)
 
 ##@ Check
 
 .PHONY: lint
-lint: ## golangci-lint, import rules included.
+lint: ## Run golangci-lint, import rules included.
 	$(TOOL) golangci-lint run --allow-parallel-runners ./...
 
 .PHONY: prose
@@ -93,13 +92,13 @@ generate: ## Regenerate deepcopy code, CRDs, docs/api.md and the tables of docs/
 	go run ./hack/glossary docs/conditions.md
 
 .PHONY: verify
-verify: ## Everything that a review should not have to say: generated files, formatting, vet, tidy, lint.
+verify: ## Check generated files, formatting, vet, go.mod, lint and prose.
 	@hack/verify.sh
 
 ##@ kind clusters
 
 .PHONY: docker
-docker: ## Start Docker Engine; on Debian install it first.
+docker: ## Start Docker Engine; on Debian, install it if it is missing.
 	hack/docker/docker.sh start
 
 .PHONY: docker-stop
@@ -107,19 +106,19 @@ docker-stop: ## Stop the Docker Engine that `make docker` started.
 	hack/docker/docker.sh stop
 
 .PHONY: clusters
-clusters: build docker ## Make a hub and MEMBERS member clusters with kind.
+clusters: build docker ## Create a lab on kind with MEMBERS member clusters.
 	./reconcile-lab up --provider kind --members $(MEMBERS)
 
 .PHONY: clusters-down
-clusters-down: build ## Remove the kind clusters.
+clusters-down: build ## Remove the lab on kind.
 	./reconcile-lab down --name kind
 
 .PHONY: deploy
-deploy: build ## Build the manager's image, load it into the hub, install CRDs, RBAC and manager.
+deploy: build ## Build the image of the hub manager, load it into the hub, apply CRDs, RBAC and manager.
 	hack/deploy.sh
 
 .PHONY: undeploy
-undeploy: ## Remove the manager from the hub; caches in the members stay.
+undeploy: ## Remove the hub manager; caches in the members stay.
 	hack/deploy.sh undeploy
 
 ##@ Stop

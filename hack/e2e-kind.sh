@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The end-to-end suite on kind clusters. Where Docker cannot run it says why and
-# fails; with --where-possible (make test) it says why and succeeds, so that the
-# other tests count. It stops a Docker Engine that it started.
+# usage: hack/e2e-kind.sh [--where-possible]
+# Runs the end-to-end tests on kind clusters. If Docker cannot run, it prints the reason and
+# fails; with --where-possible (make test) it succeeds. It stops Docker Engine if it has
+# started it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,9 +15,9 @@ if ! docker info >/dev/null 2>&1; then
 	if ! hack/docker/docker.sh start 2>&1 | tee "$log"; then
 		{
 			echo
-			echo 'NOT RUN: the end-to-end suite on kind. Docker cannot run here:'
+			echo 'NOT RUN: the end-to-end tests on kind, because Docker cannot run:'
 			tail -n 3 "$log" | sed 's/^/  /'
-			echo 'Run it with `make e2e-kind` once `docker info` works.'
+			echo 'Run them with `make e2e-kind` when `docker info` works.'
 		} >&2
 		$where_possible && exit 0
 		exit 1

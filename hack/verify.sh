@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `make verify` runs. Every check runs, so that one look shows all that is
-# to be done; the exit code is 1 when any of them failed.
+# The checks of `make verify`. A failed check does not stop the later ones. The exit code is
+# 1 if any check fails.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,8 +12,8 @@ check() { # NAME COMMAND...
 	"$@" || failed+=("$name")
 }
 
-# Compared with what was there, not with git: a tree with changes in progress
-# passes as long as it is consistent.
+# Compares with the files before the run, not with git, so that uncommitted changes pass if
+# they are consistent.
 generated() {
 	local before
 	before=$(mktemp -d) || return
@@ -26,7 +26,7 @@ generated() {
 	diff -u "$before/docs/api.md" docs/api.md || status=1
 	diff -u "$before/docs/conditions.md" docs/conditions.md || status=1
 	rm -rf "$before"
-	[ "$status" = 0 ] || echo 'generated files were stale; `make generate` has now written them: commit them' >&2
+	[ "$status" = 0 ] || echo 'error: generated files were stale and are now up to date; commit them' >&2
 	return "$status"
 }
 
@@ -34,7 +34,7 @@ formatted() {
 	local files
 	files=$(git ls-files -co --exclude-standard -- '*.go' | while read -r f; do [ -f "$f" ] && echo "$f"; done | xargs -r gofmt -l)
 	[ -z "$files" ] || {
-		printf 'not formatted, run gofmt -w:\n%s\n' "$files" >&2
+		printf 'error: not formatted; run gofmt -w on:\n%s\n' "$files" >&2
 		return 1
 	}
 }

@@ -1,11 +1,11 @@
-// Command binaries makes the programs of package binaries available to scripts.
+// Command binaries provides the programs of package binaries to scripts.
 //
-//	binaries ensure NAME...   makes them and prints one path a line, in that order
-//	binaries dir              prints a folder for KUBEBUILDER_ASSETS (envtest)
+//	binaries ensure NAME...   downloads or builds programs, prints one path per line
+//	binaries dir              prints a directory for KUBEBUILDER_ASSETS (envtest)
 //	binaries version MODULE   prints the pinned version, such as v1.36.3
-//	binaries list             prints every program with module, version and state
+//	binaries list             prints every program with module, version and path
 //
-// Progress goes to standard error, so that $(binaries …) holds paths only.
+// Progress goes to standard error, so that $(binaries …) contains paths only.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	err := run(ctx, os.Args[1:])
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "binaries:", err)
+		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string) error {
 	case verb == "version" && len(args) == 1:
 		version := binaries.Version(args[0])
 		if version == "" {
-			return fmt.Errorf("unknown module %q: see binaries list", args[0])
+			return fmt.Errorf("unknown module %q; see binaries list", args[0])
 		}
 		fmt.Println(version)
 		return nil
@@ -77,7 +77,7 @@ func list() error {
 				return err
 			}
 			if !found {
-				path = "(not made yet)"
+				path = "(missing)"
 			}
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", p.Name, m.Path, m.Version, path)
 		}

@@ -1,10 +1,9 @@
-// Command deploy puts the hub manager into the hub of a kind lab: it builds the
-// manager's image without a registry, loads it into the hub's node, applies the
-// manifests of deploy/ and waits until the manager is ready. Run again, it changes only
-// what changed. With `undeploy` it takes the manager and its rights away; definitions,
-// members and caches stay.
+// Command deploy deploys the hub manager to the hub of a kind lab. It builds the image of the
+// manager without a registry, loads it into the node of the hub, applies the manifests of
+// deploy/ and waits until the manager is ready. It is idempotent. With `undeploy` it removes
+// the manager and its RBAC; CRDs, members and caches stay.
 //
-// It runs in the project's folder, as it builds from there.
+// It must run in the root directory of the repository.
 package main
 
 import (
@@ -32,17 +31,17 @@ import (
 )
 
 const (
-	// image is what the manifests name.
+	// image is the image in the manifests.
 	image = "reconcile-lab/hub:dev"
-	// user is no one in particular, as the manifests have it.
+	// user is the non-root user in the manifests.
 	user = "65532:65532"
-	// rolloutWithin is long enough for a machine that is busy with four clusters.
-	rolloutWithin = "3m"
+	// rolloutTimeout is long enough for a machine that runs four clusters.
+	rolloutTimeout = "3m"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	labName := flag.String("name", "kind", "the kind lab")
+	labName := flag.String("name", "kind", "name of the kind lab")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: deploy [--name LAB] [undeploy]")
 		flag.PrintDefaults()
@@ -51,7 +50,7 @@ func main() {
 	err := run(ctx, *labName, flag.Args())
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "deploy:", err)
+		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
@@ -64,7 +63,7 @@ func run(ctx context.Context, labName string, args []string) error {
 	defer os.RemoveAll(work)
 	provider := kind.New(labName)
 	if !provider.Ready(ctx, lab.Hub) {
-		return fmt.Errorf("the hub of kind lab %s does not answer: run `make clusters` first", labName)
+		return fmt.Errorf("the hub of kind lab %s does not answer; run `make clusters`", labName)
 	}
 	d := deployment{provider: provider, work: work}
 	if err := d.connect(ctx); err != nil {
@@ -76,18 +75,20 @@ func run(ctx context.Context, labName string, args []string) error {
 	case len(args) == 1 && args[0] == "undeploy":
 		return d.undeploy(ctx)
 	}
-	return fmt.Errorf("unknown arguments %q: the only one is undeploy", args)
+	return fmt.Errorf("unknown arguments %q; must be undeploy, or none", args)
 }
 
+// deployment deploys to the hub of one lab.
 type deployment struct {
 	provider            *kind.Provider
 	work                string
 	kubectl, kubeconfig string
 }
 
+// step prints progress.
 func step(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-// connect finds kubectl and writes the hub's kubeconfig for it.
+// connect provides kubectl and writes a kubeconfig for the hub.
 func (d *deployment) connect(ctx context.Context) error {
 	programs, err := binaries.Ensure(ctx, func(s string) { step("%s", s) }, "kubectl")
 	if err != nil {
@@ -101,6 +102,7 @@ func (d *deployment) connect(ctx context.Context) error {
 	return os.WriteFile(d.kubeconfig, kubeconfig, 0o600)
 }
 
+// deploy builds and deploys the manager.
 func (d *deployment) deploy(ctx context.Context) error {
 	step("building the hub manager")
 	hub := filepath.Join(d.work, "hub")
@@ -119,24 +121,24 @@ func (d *deployment) deploy(ctx context.Context) error {
 		return err
 	}
 	if !strings.Contains(manifests, "image: "+image) {
-		return fmt.Errorf("the manifests of deploy/ do not name image %s", image)
+		return fmt.Errorf("the manifests of deploy/ do not contain image %s", image)
 	}
-	// The tag follows the content, so that the Deployment rolls when that changes, and
-	// only then.
+	// The tag contains a hash of the binary, so that only a changed binary causes a rollout.
 	manifests = strings.ReplaceAll(manifests, "image: "+image, "image: "+tag)
 	step("applying deploy/")
 	if _, err := d.run(ctx, strings.NewReader(manifests), "apply", "--server-side", "--force-conflicts", "--field-manager=reconcile-lab-deploy", "--filename=-"); err != nil {
 		return err
 	}
-	step("waiting until the manager is ready")
-	if _, err := d.run(ctx, nil, d.namespaced("rollout", "status", "deployment/hub", "--timeout="+rolloutWithin)...); err != nil {
+	step("waiting for the hub manager to be ready")
+	if _, err := d.run(ctx, nil, d.namespaced("rollout", "status", "deployment/hub", "--timeout="+rolloutTimeout)...); err != nil {
 		return errors.Join(err, d.explain(ctx))
 	}
 	step("the hub manager is ready (%s)", tag)
 	return nil
 }
 
-// loadImage gives the hub's node an image of the binary and returns its tag.
+// loadImage builds an image of the binary, loads it into the node of the hub and returns its
+// tag.
 func (d *deployment) loadImage(ctx context.Context, hub string) (string, error) {
 	content, err := os.ReadFile(hub)
 	if err != nil {
@@ -161,7 +163,7 @@ func (d *deployment) loadImage(ctx context.Context, hub string) (string, error) 
 	return tag, d.provider.LoadImage(ctx, lab.Hub, file)
 }
 
-// explain shows why a rollout did not end: the pods, and what the manager said last.
+// explain returns an error with the pods and the last log lines of a failed rollout.
 func (d *deployment) explain(ctx context.Context) error {
 	const component = "--selector=app.kubernetes.io/component=manager"
 	pods, err := d.run(ctx, nil, d.namespaced("get", "pods", component, "--output=wide")...)
@@ -175,6 +177,7 @@ func (d *deployment) explain(ctx context.Context) error {
 	return fmt.Errorf("%s\n%s", pods, logs)
 }
 
+// undeploy removes the manager and its RBAC.
 func (d *deployment) undeploy(ctx context.Context) error {
 	step("removing the hub manager")
 	if _, err := d.run(ctx, nil, d.namespaced("delete", "--ignore-not-found", "deployment/hub", "service/hub-metrics", "serviceaccount/hub", "role/hub", "rolebinding/hub")...); err != nil {
@@ -184,17 +187,18 @@ func (d *deployment) undeploy(ctx context.Context) error {
 	return err
 }
 
+// namespaced adds the namespace of the manager to arguments of kubectl.
 func (d *deployment) namespaced(args ...string) []string {
 	return append([]string{"--namespace", v1alpha1.InventoryNamespace}, args...)
 }
 
 // run runs kubectl against the hub and returns its output.
 func (d *deployment) run(ctx context.Context, in io.Reader, args ...string) (string, error) {
-	var out, said bytes.Buffer
+	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(ctx, d.kubectl, append([]string{"--kubeconfig", d.kubeconfig}, args...)...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &out, &said
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &out, &errOut
 	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(said.String()))
+		return out.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(errOut.String()))
 	}
 	return out.String(), nil
 }

@@ -1,4 +1,4 @@
-// Command glossary brings the tables of a document up to date: glossary FILE.
+// Command glossary updates the generated tables of a document: glossary FILE.
 package main
 
 import (

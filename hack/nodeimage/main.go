@@ -1,5 +1,4 @@
-// Command nodeimage makes sure that Docker has an image for kind nodes, and prints its
-// name.
+// Command nodeimage pulls or builds the image of kind nodes and prints its name.
 package main
 
 import (
@@ -17,7 +16,7 @@ func main() {
 	image, err := nodeimage.Ensure(ctx, func(step string) { fmt.Fprintln(os.Stderr, step) })
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "nodeimage:", err)
+		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 	fmt.Println(image.Ref)
