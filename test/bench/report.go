@@ -156,3 +156,6 @@ func quantile(all []time.Duration, q float64) time.Duration {
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// elapsed returns the seconds from start to end, at least 0.
+func elapsed(start, end time.Time) float64 { return max(0, end.Sub(start).Seconds()) }
