@@ -22,7 +22,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-func TestARequestIsFoundByWhatItIsAbout(t *testing.T) {
+func TestRequest_FindsNamespaceAndPlace(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	info, _ := runtime.SerializerInfoForMediaType(clientgoscheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	protobuf, err := runtime.Encode(clientgoscheme.Codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion), namespace)
@@ -60,7 +60,7 @@ func TestARequestIsFoundByWhatItIsAbout(t *testing.T) {
 	}
 }
 
-func TestACaseIsReadFromItsName(t *testing.T) {
+func TestParse_ReadsNameOfCase(t *testing.T) {
 	for _, c := range Cases("create", []Point{{Place{"hub", "patch", "cacheclusters.status", "cache"}, 2}, {Place{"member-1", "MODIFIED", "statefulset", "cache"}, 1}}) {
 		if got, err := Parse(c.String()); err != nil || got != c {
 			t.Errorf("%s is read as %v (%v)", c, got, err)
@@ -77,7 +77,7 @@ type serverFunc func(*http.Request) (*http.Response, error)
 
 func (f serverFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestAFaultIsMetOnceAndTheServerSeesWhatItShould(t *testing.T) {
+func TestTransport_InjectsFaultOnce(t *testing.T) {
 	for _, c := range []struct {
 		fault   Fault
 		carried int
@@ -139,7 +139,7 @@ func TestAFaultIsMetOnceAndTheServerSeesWhatItShould(t *testing.T) {
 	}
 }
 
-func TestStatesOfTwoRunsAreTheSameWhenOnlyNamesOfTheRunDiffer(t *testing.T) {
+func TestNormalise_IgnoresWhatDiffersByRun(t *testing.T) {
 	object := func(namespace, uid, at string, generation, seen int64, conditions ...any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "X",
@@ -161,7 +161,7 @@ func TestStatesOfTwoRunsAreTheSameWhenOnlyNamesOfTheRunDiffer(t *testing.T) {
 
 // The informer begins its next watch after the version it got last. An event that is held
 // back for one case must not make it see again what it has seen of the others.
-func TestAnEventThatComesLateDoesNotSetTheInformerBack(t *testing.T) {
+func TestInformer_KeepsVersionAfterDelayedEvent(t *testing.T) {
 	process := &Process{Board: &Board{}}
 	trace := process.Board.Open("late")
 	trace.Arm(Case{"s", Point{Place{"m", string(watch.Modified), "configmap", "cache"}, 1}, Delayed})

@@ -5,7 +5,6 @@ package faults
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -13,67 +12,79 @@ import (
 	"time"
 )
 
-// bounds are the writes that a run may need beyond the clean one that needed most. A
-// write is a request that an API server carried out and that changes an object.
-// A 403 is told at once, and so is its end: each is a report and an event, of the
-// MemberCache and of the CacheCluster. Everything else passes before it is told.
+// bounds are the writes that a run may need beyond the clean run that needed most. A
+// write is a request that an API server carried out and that changes an object. A 403 is
+// reported at once, and so is its end: each is a status and an Event, of the MemberCache
+// and of the CacheCluster. Every other fault ends before it is reported.
 var bounds = map[Fault]int{
 	Refused: 4, Reset: 4, Timeout: 4, Lost: 4, Conflict: 4, TooMany: 4, Internal: 4, Unavailable: 4, Forbidden: 8,
 	KillBefore: 4, KillAfter: 4, Closed: 4, Delayed: 4, Duplicated: 4, Missed: 4, Stale: 4,
 }
 
-// progressEach is the least time between two reports of the CacheCluster, or of a
-// MemberCache, that tell of progress only.
+// progressEach is the least time between two statuses of the CacheCluster, or of a
+// MemberCache, that report progress only.
 const progressEach = 2 * time.Second
 
-// boundOf a run that was at work for longer than the clean ones: it may tell more often
-// how far it is, each of the CacheCluster and its two members.
+// boundOf returns the bound of a run that worked for longer than the clean ones. It may
+// report progress more often, each of the CacheCluster and its two members.
 func boundOf(f Fault, longer time.Duration) int {
 	return bounds[f] + 3*int(max(0, longer)/progressEach)
 }
 
-// cleanRuns is how often each scenario is run without a fault: points are what all these
-// runs met.
+// cleanRuns is the number of runs of each scenario without a fault. Points are what all
+// of them met.
 const cleanRuns = 3
 
-func TestEveryFaultAtEveryPointEndsAsACleanRunDoes(t *testing.T) {
-	if chosen == histories || strings.HasPrefix(chosen, histories+"/") {
-		return
-	}
-	if _, _, err := portion(); err != nil {
-		t.Fatal(err)
+func TestFaults_ConvergeToStateOfCleanRun(t *testing.T) {
+	if settings.Case != nil && settings.Case.Scenario == Histories {
+		t.Skip("CASE selects histories")
 	}
 	if err := lab.start(); err != nil {
 		t.Fatal(err)
 	}
+	// Registered first, so it runs last, also after a fatal error.
+	t.Cleanup(func() {
+		endings.Wait()
+		for _, complaint := range out.complaints() {
+			t.Error(complaint)
+		}
+	})
 	var wanted []scenario
 	for _, s := range scenarios() {
-		if name, _, _ := strings.Cut(chosen, "/"); chosen == "" || s.name == name {
+		if settings.Case == nil || s.name == settings.Case.Scenario {
 			wanted = append(wanted, s)
 		}
 	}
-	if len(wanted) == 0 {
-		t.Fatalf("CASE=%s names no scenario", chosen)
-	}
 	known := observe(t, wanted)
-	// The rest goes on without a scenario whose clean runs fail.
+	// The suite goes on without a scenario whose clean runs failed.
 	wanted = slices.DeleteFunc(wanted, func(s scenario) bool { return !known[s.name].clean })
-	var cases []Case
+	var all []Case
 	for _, s := range wanted {
-		cases = append(cases, Cases(s.name, known[s.name].points)...)
+		all = append(all, Cases(s.name, known[s.name].points)...)
 	}
-	cases = choose(cases)
-	t.Logf("%d cases", len(cases))
+	if len(all) == 0 {
+		t.Fatal("no clean run succeeded, so there is no case")
+	}
+	cases, err := settings.Choose(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.choose(len(cases))
+	t.Logf("%d of %d cases", len(cases), len(all))
 
-	still, err := lab.bystander(t.Context())
+	bystander, err := lab.bystander(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	killing, others := split(cases)
-	for batch := range slices.Chunk(killing, 3*int(parallel)) {
+	for batch := range slices.Chunk(killing, 3*settings.Parallel) {
+		if spent() {
+			out.skip(len(batch))
+			continue
+		}
 		kill(t, wanted, known, batch)
 	}
-	pool := newPool(int(parallel))
+	pool := newPool(settings.Parallel)
 	for i, c := range others {
 		if spent() {
 			out.skip(len(others) - i)
@@ -83,20 +94,19 @@ func TestEveryFaultAtEveryPointEndsAsACleanRunDoes(t *testing.T) {
 		pool.do(func() { try(t, s, known[s.name], c) })
 	}
 	pool.wait()
-	if err := still.untouched(); err != nil {
+	if err := bystander.untouched(); err != nil {
 		out.problem("%v", err)
 		t.Error(err)
 	}
-	finally(still.run)
-	endings.Wait()
+	finally(bystander.run)
 }
 
-// spent says that FAULTS_MINUTES are over.
+// spent reports whether FAULTS_MINUTES are over.
 func spent() bool {
-	return minutes > 0 && time.Since(out.begun) > time.Duration(minutes)*time.Minute
+	return settings.Minutes > 0 && time.Since(out.begun) > time.Duration(settings.Minutes)*time.Minute
 }
 
-// split gives the cases that end the process, and the others.
+// split returns the cases that end the process, and the others.
 func split(cases []Case) (killing, others []Case) {
 	for _, c := range cases {
 		if c.Fault.Kills() {
@@ -121,7 +131,7 @@ func find(all []scenario, name string) *scenario {
 func observe(t *testing.T, all []scenario) map[string]*knowledge {
 	t.Helper()
 	known := map[string]*knowledge{}
-	pool := newPool(int(parallel))
+	pool := newPool(settings.Parallel)
 	var mu sync.Mutex
 	results := map[string][]result{}
 	for i := range all {
@@ -165,50 +175,15 @@ func observe(t *testing.T, all []scenario) map[string]*knowledge {
 			}
 		}
 		k.clean = k.clean && len(runs) == cleanRuns
+		if len(k.points) == 0 {
+			t.Errorf("the clean runs of %s have no point in common, so no fault can be injected", name)
+		}
 		out.scenario(name, k)
 	}
 	return known
 }
 
-// choose gives the cases that CASE names, all of them with FULL, or a sample.
-func choose(cases []Case) []Case {
-	if only != "" {
-		cases = slices.DeleteFunc(cases, func(c Case) bool { return !slices.Contains(strings.Split(only, ","), string(c.Fault)) })
-	}
-	if chosen != "" {
-		return slices.DeleteFunc(cases, func(c Case) bool {
-			return c.String() != chosen && !strings.HasPrefix(c.String(), strings.TrimSuffix(chosen, "/")+"/")
-		})
-	}
-	random := rand.New(rand.NewPCG(uint64(seed), 1))
-	random.Shuffle(len(cases), func(i, j int) { cases[i], cases[j] = cases[j], cases[i] })
-	if number, of, _ := portion(); of > 1 {
-		var mine []Case
-		for i := number - 1; i < len(cases); i += of {
-			mine = append(mine, cases[i])
-		}
-		return mine
-	}
-	if full || len(cases) <= int(sample) {
-		return cases
-	}
-	// Every fault of every scenario comes once before one comes twice.
-	type group struct {
-		scenario string
-		fault    Fault
-	}
-	turn := map[group]int{}
-	rank := map[Case]int{}
-	for _, c := range cases {
-		g := group{c.Scenario, c.Fault}
-		rank[c] = turn[g]
-		turn[g]++
-	}
-	slices.SortStableFunc(cases, func(a, b Case) int { return rank[a] - rank[b] })
-	return cases[:sample]
-}
-
-// try runs one case on the manager that works now.
+// try runs one case on the manager that runs now.
 func try(t *testing.T, s *scenario, k *knowledge, c Case) {
 	r, err := lab.prepare(t.Context(), s, k)
 	defer finally(r)
@@ -223,9 +198,9 @@ func try(t *testing.T, s *scenario, k *knowledge, c Case) {
 	conclude(t, r, c, got, err)
 }
 
-// kill runs cases whose fault ends the process. When each has met its point, which
-// to the API servers is the same as a process that is killed there, all of them get
-// a new process.
+// kill runs cases whose fault ends the process. When each run has met its point, which to
+// the API servers is the same as a process that is killed there, all of them get a new
+// process.
 func kill(t *testing.T, all []scenario, known map[string]*knowledge, batch []Case) {
 	runs := make([]*run, len(batch))
 	acted := make([]chan error, len(batch))
@@ -292,27 +267,29 @@ func conclude(t *testing.T, r *run, c Case, got result, err error) {
 		out.done(c, extra, got.took, nil)
 		return
 	}
-	f := failure{Case: c.String(), Replay: c.Replay(), Why: why, Told: r.sighting.tellings(), Entries: entries(r)}
+	f := failure{Case: c.String(), Replay: c.Replay(), Why: why, Statuses: r.sighting.reports(), Entries: entries(r)}
 	out.done(c, extra, got.took, &f)
 	t.Errorf("%s: %s\nreplay: %s\n%s", c, why, c.Replay(), history(r))
 }
 
-// problem is a run that did not come as far as its fault.
+// problem fails a run that did not come as far as its fault.
 func problem(t *testing.T, r *run, c Case, err error) {
 	out.problem("%s: %v", c, err)
 	t.Errorf("%s: %v\nreplay: %s\n%s", c, err, c.Replay(), history(r))
 }
 
-// endings are the runs that are being removed.
+// endings are the runs whose objects are being removed.
 var endings sync.WaitGroup
 
+// finally removes a run's objects. A namespace that does not become empty fails the suite
+// at its end.
 func finally(r *run) {
 	if r == nil {
 		return
 	}
 	endings.Go(func() {
 		if err := r.end(context.Background()); err != nil {
-			out.problem("%s %s is not gone: %v", r.scenario.name, r.namespace, err)
+			out.remains(err)
 		}
 	})
 }
@@ -332,19 +309,19 @@ func entries(r *run) []string {
 	return lines
 }
 
-// history tells what happened in a run.
+// history returns the requests, events, statuses and watches of a run.
 func history(r *run) string {
 	if r == nil {
 		return ""
 	}
 	text := "requests and events:\n  " + strings.Join(entries(r), "\n  ") + "\nstatus:\n"
-	for _, told := range r.sighting.tellings() {
-		text += fmt.Sprintf("  %7.3f %s %s\n", told.At.Sub(r.acted).Seconds(), told.Ready, told.Text)
+	for _, s := range r.sighting.reports() {
+		text += fmt.Sprintf("  %7.3f %s %s\n", s.At.Sub(r.acted).Seconds(), s.Ready, s.Text)
 	}
-	return text + "watches:\n" + r.board.Diary.About(r.namespace, r.acted.Add(-time.Second))
+	return text + "watches:\n" + r.board.WatchLog.About(r.namespace, r.acted.Add(-time.Second))
 }
 
-// pool bounds how many run at the same time.
+// pool bounds the number of runs at the same time.
 type pool struct {
 	slots   chan struct{}
 	working sync.WaitGroup

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,7 +54,18 @@ var (
 	EventFaults   = []Fault{Closed, Delayed, Duplicated, Missed, Stale}
 )
 
-// Kills says that the fault ends the process.
+// AllFaults returns every fault, in the order of reports.
+func AllFaults() []Fault { return slices.Concat(RequestFaults, KillFaults, EventFaults) }
+
+// FaultsAt returns the faults that can be injected at a point.
+func FaultsAt(p Point) []Fault {
+	if p.Event() {
+		return EventFaults
+	}
+	return slices.Concat(RequestFaults, KillFaults)
+}
+
+// Kills reports whether the fault ends the process.
 func (f Fault) Kills() bool { return slices.Contains(KillFaults, f) }
 
 // Case is one fault at one point of a scenario.
@@ -69,35 +81,66 @@ func (c Case) String() string { return c.Scenario + "/" + c.Point.String() + "/"
 // Replay is the command that repeats the case.
 func (c Case) Replay() string { return fmt.Sprintf("make faults CASE='%s'", c) }
 
-// Cases are every fault at every point.
+// Cases returns every fault at every point.
 func Cases(scenario string, points []Point) []Case {
 	var cases []Case
 	for _, p := range points {
-		faults := EventFaults
-		if !p.Event() {
-			faults = slices.Concat(RequestFaults, KillFaults)
-		}
-		for _, f := range faults {
+		for _, f := range FaultsAt(p) {
 			cases = append(cases, Case{scenario, p, f})
 		}
 	}
 	return cases
 }
 
-// Parse reads a case's name.
+// shuffle orders cases by the seed.
+func shuffle(cases []Case, seed int64) {
+	random := rand.New(rand.NewPCG(uint64(seed), 1))
+	random.Shuffle(len(cases), func(i, j int) { cases[i], cases[j] = cases[j], cases[i] })
+}
+
+// spread orders cases so that every fault of every scenario comes once before one comes
+// twice.
+func spread(cases []Case) []Case {
+	type group struct {
+		scenario string
+		fault    Fault
+	}
+	turn := map[group]int{}
+	rank := map[Case]int{}
+	for _, c := range cases {
+		g := group{c.Scenario, c.Fault}
+		rank[c] = turn[g]
+		turn[g]++
+	}
+	slices.SortStableFunc(cases, func(a, b Case) int { return rank[a] - rank[b] })
+	return cases
+}
+
+// ParsePoint parses the name of a point, SERVER:VERB:KIND:NAME:N.
+func ParsePoint(name string) (Point, error) {
+	fields := strings.Split(name, ":")
+	if len(fields) != 5 {
+		return Point{}, fmt.Errorf("the point %q must be SERVER:VERB:KIND:NAME:N", name)
+	}
+	n, err := strconv.Atoi(fields[4])
+	if err != nil || n < 1 {
+		return Point{}, fmt.Errorf("the point %q must end in a number of 1 or more", name)
+	}
+	return Point{Place{Server: fields[0], Verb: fields[1], Kind: fields[2], Name: fields[3]}, n}, nil
+}
+
+// Parse parses the name of a case.
 func Parse(name string) (Case, error) {
 	parts := strings.Split(name, "/")
 	if len(parts) != 3 {
-		return Case{}, fmt.Errorf("case %q: want SCENARIO/POINT/FAULT", name)
+		return Case{}, fmt.Errorf("case %q must be SCENARIO/POINT/FAULT", name)
 	}
-	fields := strings.Split(parts[1], ":")
-	if len(fields) != 5 {
-		return Case{}, fmt.Errorf("case %q: want a point SERVER:VERB:KIND:NAME:N", name)
-	}
-	n, err := strconv.Atoi(fields[4])
+	point, err := ParsePoint(parts[1])
 	if err != nil {
 		return Case{}, fmt.Errorf("case %q: %w", name, err)
 	}
-	place := Place{Server: fields[0], Verb: fields[1], Kind: fields[2], Name: fields[3]}
-	return Case{parts[0], Point{place, n}, Fault(parts[2])}, nil
+	if err := checkFault("fault", parts[2], FaultsAt(point)); err != nil {
+		return Case{}, fmt.Errorf("case %q: %w", name, err)
+	}
+	return Case{parts[0], point, Fault(parts[2])}, nil
 }

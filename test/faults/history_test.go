@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -65,35 +64,31 @@ func steps() *rapid.Generator[[]step] {
 	return rapid.SliceOfN(one, 8, 30)
 }
 
-// all histories, of which a sample has a few, and the CASE that is all of them.
-const (
-	all       = 60
-	histories = "history"
-)
+// all is the number of histories. A sample has a few of them.
+const all = 60
 
-// Histories end as they should whatever happens in them.
-func TestWhenTheNoiseStopsEveryInvariantHolds(t *testing.T) {
-	number, of, err := portion()
-	if err != nil {
-		t.Fatal(err)
+func TestHistories_KeepInvariants(t *testing.T) {
+	if settings.Case != nil && settings.Case.Scenario != Histories {
+		t.Skip("CASE selects a scenario")
 	}
-	first, count := uint64(seed)*1000+1, 4
-	whole := full || part != "" || chosen == histories
+	first, count := uint64(settings.Seed)*1000+1, 4
+	chosen := settings.Case != nil
+	whole := settings.Full || settings.Parts > 1 || chosen
 	switch {
-	case strings.HasPrefix(chosen, "history/"):
-		n, err := strconv.ParseUint(strings.TrimPrefix(chosen, "history/"), 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		first, count = n, 1
-	case chosen != "" && chosen != histories:
-		return
+	case chosen && settings.Case.History != nil:
+		first, count, whole = *settings.Case.History, 1, false
 	case whole:
 		// Each part has its share.
-		first, count = first+uint64((number-1)*all/of), number*all/of-(number-1)*all/of
+		first, count = first+uint64((settings.Part-1)*all/settings.Parts), settings.Part*all/settings.Parts-(settings.Part-1)*all/settings.Parts
 	}
-	if nHistory >= 0 {
-		count = int(nHistory)
+	if settings.Histories >= 0 {
+		count = settings.Histories
+	}
+	if count == 0 {
+		if chosen {
+			t.Fatalf("CASE: %q: no history is left with PART %d/%d and FAULTS_HISTORIES %d, so nothing was tested; unset them", settings.Case, settings.Part, settings.Parts, settings.Histories)
+		}
+		t.Skipf("no history is left with PART %d/%d and FAULTS_HISTORIES %d", settings.Part, settings.Parts, settings.Histories)
 	}
 	if lab.manager != nil {
 		if err := lab.manager.Stop(); err != nil {

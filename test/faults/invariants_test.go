@@ -108,7 +108,7 @@ func (w *world) isThere(ctx context.Context, name string) error {
 		want = metav1.ConditionFalse
 	}
 	if c == nil || c.Status != want || c.ObservedGeneration != cc.Generation || cc.Status.ObservedGeneration != cc.Generation {
-		return fmt.Errorf("%s; Ready should be %s", tell(cc, time.Time{}, false).Text, want)
+		return fmt.Errorf("%s; Ready should be %s", reportOf(cc, time.Time{}, false).Text, want)
 	}
 	return nil
 }

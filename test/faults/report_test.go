@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// report is what faults.json holds.
+// report is the content of faults.json.
 type report struct {
 	mu sync.Mutex
 
@@ -22,7 +22,8 @@ type report struct {
 	Injected  int     `json:"injected"`
 	Converged int     `json:"converged"`
 	Wrong     int     `json:"wrong"`
-	// NotRun cases were chosen, and the time that was given was over.
+	Chosen    int     `json:"chosen"`
+	// NotRun cases were chosen, but FAULTS_MINUTES were over.
 	NotRun     int                       `json:"notRun,omitempty"`
 	NotReached []string                  `json:"notReached,omitempty"`
 	Scenarios  map[string]scenarioReport `json:"scenarios"`
@@ -32,8 +33,11 @@ type report struct {
 	// Extra are the writes beyond a clean run's, of the cases that needed any.
 	Extra    map[string]int `json:"extra,omitempty"`
 	Problems []string       `json:"problems,omitempty"`
+	// Remaining are the namespaces that did not become empty.
+	Remaining []string `json:"remaining,omitempty"`
 
 	begun time.Time
+	unmet []Case
 }
 
 type scenarioReport struct {
@@ -52,20 +56,20 @@ type faultReport struct {
 	Injected  int `json:"injected"`
 	Converged int `json:"converged"`
 	Bound     int `json:"bound"`
-	// ExtraWrites counts runs by the writes that they needed beyond a clean run.
+	// ExtraWrites is the number of runs by their writes beyond those of a clean run.
 	ExtraWrites map[int]int `json:"extraWrites"`
-	// Seconds until quiet, the quiet included: median and worst.
+	// P50 and Max are the seconds until a run was quiet, the quiet time included.
 	P50, Max float64
 
 	took []time.Duration
 }
 
 type failure struct {
-	Case    string    `json:"case"`
-	Replay  string    `json:"replay"`
-	Why     string    `json:"why"`
-	Told    []telling `json:"told,omitempty"`
-	Entries []string  `json:"entries,omitempty"`
+	Case     string         `json:"case"`
+	Replay   string         `json:"replay"`
+	Why      string         `json:"why"`
+	Statuses []statusReport `json:"statuses,omitempty"`
+	Entries  []string       `json:"entries,omitempty"`
 }
 
 type historyReport struct {
@@ -85,7 +89,7 @@ func (r *report) scenario(name string, k *knowledge) {
 	r.Scenarios[name] = scenarioReport{Points: len(k.points), Writes: k.writes, Counts: map[Fault]*caseCount{}}
 }
 
-// done notes a run whose fault was injected; failed is nil if all was well.
+// done records a run whose fault was injected. failed is nil for a run that converged.
 func (r *report) done(c Case, extra int, took time.Duration, failed *failure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,6 +128,27 @@ func (r *report) missed(c Case) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.NotReached = append(r.NotReached, c.String())
+	r.unmet = append(r.unmet, c)
+}
+
+func (r *report) choose(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Chosen = n
+}
+
+func (r *report) remains(left error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Remaining = append(r.Remaining, left.Error())
+}
+
+// complaints returns what makes the suite fail although no single case did.
+func (r *report) complaints() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// A wrong run had its fault injected too.
+	return Tally{Chosen: r.Chosen, Injected: r.Injected, NotReached: r.unmet, NotRun: r.NotRun, Remaining: r.Remaining}.Complaints()
 }
 
 func (r *report) skip(n int) {
@@ -144,13 +169,13 @@ func (r *report) history(h historyReport) {
 	r.Histories = append(r.Histories, h)
 }
 
-// write saves the report and prints what matters; the last line is the verdict.
+// write saves the report and prints a summary. The last line is the result.
 func (r *report) write(file string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.Seconds = time.Since(r.begun).Seconds()
 	fmt.Printf("%-12s %9s %9s  %s\n", "fault", "injected", "converged", "extra writes (bound): runs; seconds p50/max")
-	for _, f := range slices.Concat(RequestFaults, KillFaults, EventFaults) {
+	for _, f := range AllFaults() {
 		x := r.Faults[f]
 		if x == nil {
 			continue
@@ -173,11 +198,14 @@ func (r *report) write(file string) error {
 	for _, p := range r.Problems {
 		fmt.Printf("problem: %s\n", p)
 	}
+	for _, left := range r.Remaining {
+		fmt.Printf("problem: %s\n", left)
+	}
 	if n := len(r.NotReached); n > 0 {
-		fmt.Printf("not reached, not counted: %d, such as %s\n", n, r.NotReached[0])
+		fmt.Printf("not reached: %d of %d cases, for example %s\n", n, r.Chosen, r.NotReached[0])
 	}
 	if r.NotRun > 0 {
-		fmt.Printf("not run, the time was over: %d cases\n", r.NotRun)
+		fmt.Printf("not run because FAULTS_MINUTES were over: %d cases\n", r.NotRun)
 	}
 	if n := len(r.Histories); n > 0 {
 		failed := 0
@@ -186,7 +214,7 @@ func (r *report) write(file string) error {
 				failed++
 			}
 		}
-		fmt.Printf("histories: %d lived, %d failed\n", n, failed)
+		fmt.Printf("histories: %d run, %d failed\n", n, failed)
 	}
 	fmt.Printf("faults: seed %d, %.0f s, report %s\n", r.Seed, r.Seconds, file)
 	fmt.Printf("faults: %d injected, %d converged, %d wrong\n", r.Injected, r.Converged, r.Wrong)

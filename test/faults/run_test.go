@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +30,7 @@ const (
 	limit = 3 * time.Minute
 )
 
-// run is one life of a scenario, in a namespace of its own.
+// run is one execution of a scenario in a namespace of its own.
 type run struct {
 	*fleet
 	scenario  *scenario
@@ -37,14 +38,14 @@ type run struct {
 	namespace string
 	trace     *Trace
 	sighting  *sighting
-	// ctx bounds the run; before are the children when the recording began.
+	// ctx bounds the run. before are the children when the recording began.
 	ctx    context.Context
 	cancel context.CancelFunc
 	before map[string]map[string]string
 	acted  time.Time
-	// over is not asked before the action is done.
+	// actedOut is set once the action is done; over returns nothing useful before.
 	actedOut atomic.Bool
-	// asked is the generation that the action led to, or 0.
+	// asked is the generation that the action caused, or 0.
 	asked int64
 
 	mu       sync.Mutex
@@ -52,7 +53,7 @@ type run struct {
 	checking sync.WaitGroup
 }
 
-// prepare makes the namespace and what the scenario starts from.
+// prepare creates the namespace and the initial state of the scenario.
 func (f *fleet) prepare(ctx context.Context, s *scenario, known *knowledge) (*run, error) {
 	r := &run{fleet: f, scenario: s, known: known, namespace: f.space(), before: map[string]map[string]string{}}
 	r.ctx, r.cancel = context.WithTimeout(ctx, limit)
@@ -86,7 +87,7 @@ func (f *fleet) prepare(ctx context.Context, s *scenario, known *knowledge) (*ru
 	return r, nil
 }
 
-// begin arms the fault, if any, and acts.
+// begin arms the fault, if any, and runs the action.
 func (r *run) begin(c *Case) error {
 	if c != nil {
 		r.trace.Arm(*c)
@@ -100,15 +101,15 @@ func (r *run) begin(c *Case) error {
 	return nil
 }
 
-// meets waits until the fault was met, or the scenario is over without it, or for
-// so long that the process may as well be killed now.
+// meets waits until the fault was injected, or the scenario is over without it, or a
+// quarter of the limit has passed.
 func (r *run) meets() {
 	_ = wait.PollUntilContextTimeout(r.ctx, 20*time.Millisecond, limit/4, true, func(context.Context) (bool, error) {
 		return !r.trace.Hit().IsZero() || r.actedOut.Load() && r.over() == nil && r.still(quiet) == nil, nil
 	})
 }
 
-// result of a run. busy is from the action to the last write.
+// result is the result of a run. busy is the time from the action to the last write.
 type result struct {
 	state      map[string]string
 	writes     int
@@ -116,8 +117,8 @@ type result struct {
 	points     []Point
 }
 
-// finish waits until the scenario is over, nothing is written any more, and the
-// state is the wanted one, if there is one.
+// finish waits until the scenario is over, nothing is written any more, and the state
+// equals wanted, unless wanted is nil.
 func (r *run) finish(wanted map[string]string) (result, error) {
 	var state map[string]string
 	err := r.until("converge", 30*time.Millisecond, func(ctx context.Context) error {
@@ -126,7 +127,7 @@ func (r *run) finish(wanted map[string]string) (result, error) {
 		}
 		pause := quiet
 		if wanted == nil {
-			// Nothing else says that a clean run is over.
+			// Nothing else shows that a clean run is over.
 			pause = 3 * quiet
 		}
 		if err := r.still(pause); err != nil {
@@ -161,11 +162,16 @@ func (r *run) finish(wanted map[string]string) (result, error) {
 	return result{state: state, writes: r.trace.Writes(), took: took, busy: busy, points: r.trace.Points()}, err
 }
 
-// end removes what the run made and waits until it is gone.
+// end deletes the CacheCluster and waits until the namespace is empty: no CacheCluster, no
+// MemberCache, and no child in a member. The error names what remains.
 func (r *run) end(ctx context.Context) error {
 	defer r.cancel()
 	defer r.board.Close(r.namespace)
 	defer r.witness.close(r.namespace)
+	replay := ""
+	if c := r.trace.Case(); c != nil {
+		replay = "; replay: " + c.Replay()
+	}
 	r.trace.Revive()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -173,12 +179,43 @@ func (r *run) end(ctx context.Context) error {
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) {
-		return r.sighting.latest() == nil, nil
+	var left []string
+	err = wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		var err error
+		left, err = r.remaining(ctx)
+		return err == nil && len(left) == 0, nil
 	})
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("namespace %s of scenario %s is not empty %s after the CacheCluster was deleted, left are: %s%s",
+		r.namespace, r.scenario.name, limit, strings.Join(left, ", "), replay)
 }
 
-// over says what keeps the scenario from being over.
+// remaining returns the objects that a deleted CacheCluster must not leave. Orphaned
+// children have no label of a CacheCluster.
+func (r *run) remaining(ctx context.Context) ([]string, error) {
+	var left []string
+	if cc := r.sighting.latest(); cc != nil {
+		left = append(left, fmt.Sprintf("CacheCluster/%s (finalizers %v, %s)", cc.Name, cc.Finalizers, reportOf(cc, time.Time{}, false).Text))
+		return left, nil
+	}
+	var caches v1alpha1.MemberCacheList
+	if err := r.Hub.Client.List(ctx, &caches, client.InNamespace(r.namespace)); err != nil {
+		return []string{fmt.Sprintf("MemberCaches that cannot be listed (%v)", err)}, err
+	}
+	for i := range caches.Items {
+		left = append(left, "MemberCache/"+caches.Items[i].Name)
+	}
+	for _, member := range slices.Sorted(maps.Keys(r.Members)) {
+		for _, key := range r.sighting.labelled(member) {
+			left = append(left, fmt.Sprintf("%s in %s", key, member))
+		}
+	}
+	return left, nil
+}
+
+// over returns an error that names why the scenario is not over yet.
 func (r *run) over() error {
 	cc := r.sighting.latest()
 	if !r.scenario.ends {
@@ -195,7 +232,8 @@ func (r *run) over() error {
 	return r.scenario.done(r, cc)
 }
 
-// still says that something was written a moment ago, or is kept back.
+// still returns an error while something was written, or an event was delayed, within the
+// duration.
 func (r *run) still(how time.Duration) error {
 	if since := r.trace.Quiet(); since < how {
 		return fmt.Errorf("written %s ago", since)
@@ -203,19 +241,19 @@ func (r *run) still(how time.Duration) error {
 	return nil
 }
 
-// ready says what keeps a CacheCluster from being ready.
+// ready returns an error that names why a CacheCluster is not ready.
 func ready(cc *v1alpha1.CacheCluster) error {
 	if cc == nil {
 		return errors.New("no CacheCluster")
 	}
 	c := meta.FindStatusCondition(cc.Status.Conditions, v1alpha1.ConditionReady)
 	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != cc.Generation || cc.Status.ObservedGeneration != cc.Generation {
-		return fmt.Errorf("not ready: %s", tell(cc, time.Time{}, false).Text)
+		return fmt.Errorf("not ready: %s", reportOf(cc, time.Time{}, false).Text)
 	}
 	return nil
 }
 
-// until polls until check finds nothing wrong; its last complaint is the error.
+// until polls until check returns nil. The error wraps the last one of check.
 func (r *run) until(what string, every time.Duration, check func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextCancel(r.ctx, every, true, func(ctx context.Context) (bool, error) {
@@ -234,7 +272,7 @@ func (r *run) until(what string, every time.Duration, check func(context.Context
 	return nil
 }
 
-// state of all servers, normalised, by server, kind and name.
+// state returns the normalised objects of all servers by server, kind and name.
 func (r *run) state(ctx context.Context) (map[string]string, error) {
 	found := map[string]string{}
 	for _, server := range append(slices.Sorted(maps.Keys(r.Members)), hub) {
@@ -256,10 +294,10 @@ func (r *run) state(ctx context.Context) (map[string]string, error) {
 	return found, nil
 }
 
-// grace is for a change that the manager could not know of yet when it said Ready.
+// grace is the time within which a change may be unknown to a manager that reports Ready.
 const grace = time.Second
 
-// judge is told every version of the CacheCluster and checks that what it says is true.
+// judge receives every version of the CacheCluster and checks that its status is true.
 func (r *run) judge(cc *v1alpha1.CacheCluster, at time.Time) {
 	if ready(cc) != nil || r.scenario.differs {
 		return
@@ -274,7 +312,7 @@ func (r *run) judge(cc *v1alpha1.CacheCluster, at time.Time) {
 	}
 }
 
-// check asks the member itself.
+// check reads the child from the member's API server.
 func (r *run) check(cc *v1alpha1.CacheCluster, at time.Time, member, key, text string) {
 	live, err := r.child(r.ctx, member, key)
 	version := ""
@@ -297,7 +335,7 @@ func (r *run) check(cc *v1alpha1.CacheCluster, at time.Time, member, key, text s
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.wrong = append(r.wrong, fmt.Sprintf("Ready at generation %d while %s in %s is not as that asks", cc.Generation, key, member))
+	r.wrong = append(r.wrong, fmt.Sprintf("Ready at generation %d while %s in %s differs from that generation", cc.Generation, key, member))
 }
 
 func (r *run) child(ctx context.Context, member, key string) (*unstructured.Unstructured, error) {
@@ -325,8 +363,8 @@ func (r *run) wrongs() []string {
 	return slices.Clone(r.wrong)
 }
 
-// knowledge is what clean runs of a scenario taught: the children that a generation
-// of the CacheCluster asks for, by member.
+// knowledge is what clean runs of a scenario recorded: the children of each generation of
+// the CacheCluster by member.
 type knowledge struct {
 	mu     sync.Mutex
 	clean  bool

@@ -97,7 +97,15 @@ func scenarios() []scenario {
 	}
 }
 
-// errFinal is not tried again.
+func scenarioNames() []string {
+	var names []string
+	for _, s := range scenarios() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// errFinal is not retried.
 var errFinal = errors.New("final")
 
 // final marks an error that trying again does not help; a busy machine's do pass.

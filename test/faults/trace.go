@@ -121,7 +121,14 @@ func (t *Trace) hold(n int) {
 	t.held += n
 }
 
-// Fault that is armed, or empty.
+// Case returns the case that is armed, or nil.
+func (t *Trace) Case() *Case {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.armed
+}
+
+// Fault returns the fault that is armed, or "".
 func (t *Trace) Fault() Fault {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -183,9 +190,9 @@ func (t *Trace) Points() []Point {
 
 // Board finds the trace of a namespace. The zero value has none.
 type Board struct {
-	// Diary of all watches, which are numbered.
-	Diary   Diary
-	watches atomic.Int64
+	// WatchLog has all watches, which are numbered.
+	WatchLog WatchLog
+	watches  atomic.Int64
 
 	mu     sync.RWMutex
 	traces map[string]*Trace

@@ -66,9 +66,9 @@ func (t *tap) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtim
 	return list, err
 }
 
-// note writes into the diary.
+// note adds a line to the watch log.
 func (t *tap) note(namespace, format string, a ...any) {
-	t.process.Board.Diary.note(namespace, t.server+" "+t.kind+" "+format, a...)
+	t.process.Board.WatchLog.note(namespace, t.server+" "+t.kind+" "+format, a...)
 }
 
 func (t *tap) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {

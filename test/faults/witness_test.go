@@ -5,6 +5,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/test/harness"
 )
 
-// childKinds are the kinds of children.
+// childKinds are the kinds of a cache's children.
 var childKinds = []schema.GroupVersionKind{
 	appsv1.SchemeGroupVersion.WithKind("StatefulSet"), corev1.SchemeGroupVersion.WithKind("Service"),
 	policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
@@ -32,22 +33,22 @@ var hubKinds = []schema.GroupVersionKind{
 	v1alpha1.GroupVersion.WithKind("CacheCluster"), v1alpha1.GroupVersion.WithKind("MemberCache"),
 }
 
-// witness sees every version of every object with watches of its own.
+// witness records every version of every object with watches of its own.
 type witness struct {
 	mu        sync.Mutex
 	sightings map[string]*sighting
 }
 
-// sighting is what was seen in one namespace.
+// sighting has the versions of one namespace.
 type sighting struct {
 	mu sync.Mutex
-	// children by member and kind/name: every version, with its time.
+	// children has every version by member and kind/name.
 	children map[string]map[string][]seen
 	cache    *v1alpha1.CacheCluster
-	// lives are the UIDs of the CacheCluster, in order.
+	// lives has the UIDs of the CacheCluster in order.
 	lives []string
-	// told is every status that the CacheCluster had.
-	told []telling
+	// statuses has every status of the CacheCluster and its MemberCaches.
+	statuses []statusReport
 	// on is called with every version of the CacheCluster.
 	on func(*v1alpha1.CacheCluster, time.Time)
 }
@@ -58,9 +59,11 @@ type seen struct {
 	text    string
 	ready   bool
 	deleted bool
+	// labelled reports whether the child has the label of its CacheCluster.
+	labelled bool
 }
 
-type telling struct {
+type statusReport struct {
 	At    time.Time `json:"at"`
 	Ready string    `json:"ready"`
 	Text  string    `json:"text"`
@@ -96,7 +99,7 @@ func newWitness(ctx context.Context, f *fleet) (*witness, error) {
 		}
 		f.Go(informers.Start)
 		if !informers.WaitForCacheSync(ctx) {
-			return fmt.Errorf("the witness's caches do not fill")
+			return fmt.Errorf("the witness's caches did not sync")
 		}
 		return nil
 	}
@@ -144,7 +147,7 @@ func (w *witness) seeChild(member string, u *unstructured.Unstructured, deleted 
 		s.children[member] = map[string][]seen{}
 	}
 	key := u.GetKind() + "/" + u.GetName()
-	s.children[member][key] = append(s.children[member][key], seen{at, u.GetResourceVersion(), text, ready, deleted})
+	s.children[member][key] = append(s.children[member][key], seen{at, u.GetResourceVersion(), text, ready, deleted, u.GetLabels()[v1alpha1.LabelCacheCluster] != ""})
 }
 
 func (w *witness) seeHub(u *unstructured.Unstructured, deleted bool) {
@@ -161,7 +164,7 @@ func (w *witness) seeHub(u *unstructured.Unstructured, deleted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := mc.Status.Outcome
-	s.told = append(s.told, telling{At: at, Ready: mc.Name, Text: fmt.Sprintf("generation %d observed %d %s/%s %s attempt %d, %d in the inventory, %d of %d ready, %s",
+	s.statuses = append(s.statuses, statusReport{At: at, Ready: mc.Name, Text: fmt.Sprintf("generation %d observed %d %s/%s %s attempt %d, %d in the inventory, %d of %d ready, %s",
 		mc.Generation, mc.Status.ObservedGeneration, mc.Status.State, o.Reason, o.Class, o.Attempt, len(mc.Status.Inventory), mc.Status.ReadyReplicas, mc.Status.Replicas, o.Message)})
 }
 
@@ -182,7 +185,7 @@ func (w *witness) seeCache(u *unstructured.Unstructured, deleted bool) {
 	} else if uid := string(cc.UID); len(s.lives) == 0 || s.lives[len(s.lives)-1] != uid {
 		s.lives = append(s.lives, uid)
 	}
-	s.told = append(s.told, tell(cc, at, deleted))
+	s.statuses = append(s.statuses, reportOf(cc, at, deleted))
 	on := s.on
 	s.mu.Unlock()
 	if on != nil && !deleted {
@@ -190,8 +193,9 @@ func (w *witness) seeCache(u *unstructured.Unstructured, deleted bool) {
 	}
 }
 
-func tell(cc *v1alpha1.CacheCluster, at time.Time, deleted bool) telling {
-	t := telling{At: at, Text: fmt.Sprintf("generation %d observed %d members %s", cc.Generation, cc.Status.ObservedGeneration, cc.Status.Members)}
+// reportOf returns the status of a CacheCluster in short.
+func reportOf(cc *v1alpha1.CacheCluster, at time.Time, deleted bool) statusReport {
+	t := statusReport{At: at, Text: fmt.Sprintf("generation %d observed %d members %s", cc.Generation, cc.Status.ObservedGeneration, cc.Status.Members)}
 	if deleted {
 		t.Text = "deleted"
 		return t
@@ -208,14 +212,14 @@ func tell(cc *v1alpha1.CacheCluster, at time.Time, deleted bool) telling {
 	return t
 }
 
-// latest is the CacheCluster as it was seen last, or nil.
+// latest returns the latest version of the CacheCluster, or nil.
 func (s *sighting) latest() *v1alpha1.CacheCluster {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cache
 }
 
-// life numbers the CacheCluster's UID.
+// life returns the position of the CacheCluster's UID among those of its name.
 func (s *sighting) life(cc *v1alpha1.CacheCluster) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,13 +231,13 @@ func (s *sighting) life(cc *v1alpha1.CacheCluster) int {
 	return len(s.lives)
 }
 
-func (s *sighting) tellings() []telling {
+func (s *sighting) reports() []statusReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]telling(nil), s.told...)
+	return append([]statusReport(nil), s.statuses...)
 }
 
-// shows says whether the latest version of a member's child is as wanted.
+// shows reports whether the latest version of a member's child equals wanted.
 func (s *sighting) shows(member, key, wanted string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,9 +245,9 @@ func (s *sighting) shows(member, key, wanted string) bool {
 	return len(versions) > 0 && versions[len(versions)-1].is(wanted)
 }
 
-// showed says whether a version of a member's child before the given one was as
-// wanted at any time since a moment; no version means that it is gone. known is false while the given version was not
-// seen.
+// showed reports whether a version of a member's child before the given one equals wanted
+// at any time since a time. No version means that the child is gone. known is false until
+// the watch shows the given version.
 func (s *sighting) showed(member, key, wanted, version string, since time.Time) (was, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,16 +265,30 @@ func (s *sighting) showed(member, key, wanted, version string, since time.Time) 
 	return false, known
 }
 
+// labelled returns the children in a member that have the label of their CacheCluster.
+func (s *sighting) labelled(member string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var keys []string
+	for key, versions := range s.children[member] {
+		if v := versions[len(versions)-1]; v.labelled && !v.deleted {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
 func (v seen) is(wanted string) bool { return v.text == wanted && v.ready && !v.deleted }
 
-// count is the number of versions of a member's child since the last forget.
+// count returns the number of versions of a member's child since the last forget.
 func (s *sighting) count(member, key string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.children[member][key])
 }
 
-// forget drops all versions but the last of each child.
+// forget drops all versions of each child except the last.
 func (s *sighting) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,10 +297,10 @@ func (s *sighting) forget() {
 			children[key] = versions[len(versions)-1:]
 		}
 	}
-	s.told = s.told[max(0, len(s.told)-1):]
+	s.statuses = s.statuses[max(0, len(s.statuses)-1):]
 }
 
-// empty says what a member still holds.
+// empty returns an error that names a child of the member.
 func (s *sighting) empty(member string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,7 +312,7 @@ func (s *sighting) empty(member string) error {
 	return nil
 }
 
-// texts are the latest versions of a member's children.
+// texts returns the latest versions of a member's children.
 func (s *sighting) texts(member string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
