@@ -40,23 +40,21 @@ type hub struct {
 	client.WithWatch
 	config    *rest.Config
 	namespace string
-	// source is the origin of the configuration, for messages.
-	source string
+	// lab is the lab of the hub; "" if the configuration is from a kubeconfig.
+	lab string
 }
 
 // clientConfig selects the hub in the order that the help of the root command lists.
-// It returns the source of the configuration too.
-func (f *hubFlags) clientConfig() (clientcmd.ClientConfig, string, error) {
+// It returns the name of the lab too, "" for a hub from a kubeconfig.
+func (f *hubFlags) clientConfig() (loader clientcmd.ClientConfig, labName string, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
 	if f.lab != "" && (f.kubeconfig != "" || f.context != "") {
 		return nil, "", badInput("--lab: %s: cannot be combined with --kubeconfig or --context; pass one or the other", f.lab)
 	}
-	source := "kubeconfig"
 	switch {
 	case f.kubeconfig != "":
 		rules.ExplicitPath = f.kubeconfig
-		source = f.kubeconfig
 	case f.context == "":
 		path, name, err := lab.ResolveKubeconfig(f.lab)
 		if err != nil {
@@ -65,14 +63,14 @@ func (f *hubFlags) clientConfig() (clientcmd.ClientConfig, string, error) {
 		if path != "" {
 			rules.ExplicitPath = path
 			overrides.CurrentContext = lab.Hub
-			source = "lab " + name
+			labName = name
 		}
 	}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides), source, nil
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides), labName, nil
 }
 
 func (a *app) connect() (*hub, error) {
-	loader, source, err := a.hub.clientConfig()
+	loader, labName, err := a.hub.clientConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +95,7 @@ func (a *app) connect() (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hub{WithWatch: c, config: config, namespace: namespace, source: source}, nil
+	return &hub{WithWatch: c, config: config, namespace: namespace, lab: labName}, nil
 }
 
 // connectTo returns the hub and the namespace of a command. "" means all namespaces.
@@ -123,15 +121,23 @@ func newScheme() *runtime.Scheme {
 	return s
 }
 
+// source returns the origin of the configuration, for messages.
+func (h *hub) source() string {
+	if h.lab != "" {
+		return "lab " + h.lab
+	}
+	return "from a kubeconfig"
+}
+
 // wrapError adds the address of the hub and a fix to the error of a request.
 func (h *hub) wrapError(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case isUnreachable(err), errors.Is(err, context.DeadlineExceeded):
-		return withCode(exitUnreachable, fmt.Errorf("hub: %s (%s): unreachable; check that it runs, `reconcile-lab clusters` lists the clusters of a lab: %w", h.config.Host, h.source, err))
+		return withCode(exitUnreachable, fmt.Errorf("hub: %s (%s): unreachable; check that it runs, `reconcile-lab clusters` lists the clusters of a lab: %w", h.config.Host, h.source(), err))
 	case isUnknownKind(err):
-		return fmt.Errorf("hub: %s (%s): the cluster has no kind CacheCluster; select a hub with --kubeconfig, --context or --lab, or install the CRDs in deploy/crd", h.config.Host, h.source)
+		return fmt.Errorf("hub: %s (%s): the cluster has no kind CacheCluster; select a hub with --kubeconfig, --context or --lab, or install the CRDs in deploy/crd", h.config.Host, h.source())
 	}
 	return err
 }

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,22 +29,30 @@ func readinessOf(cc *v1alpha1.CacheCluster, generation int64) readiness {
 	switch {
 	case isTrue(v1alpha1.ConditionReady):
 		return readinessReady
-	case isTrue(v1alpha1.ConditionStalled) && !clearsByItself(cc):
+	case isTrue(v1alpha1.ConditionStalled) && !selfResolving(cc):
 		return readinessStalled
 	}
 	return readinessProgressing
 }
 
-// clearsByItself reports whether the obstacles of a stalled CacheCluster end without
-// anyone acting. The hub reports such members as Blocked too, since someone can
-// end the obstacle sooner.
-func clearsByItself(cc *v1alpha1.CacheCluster) bool {
+// selfResolving reports whether a stalled CacheCluster is blocked only by causes that
+// end without anyone acting.
+func selfResolving(cc *v1alpha1.CacheCluster) bool {
 	if meta.IsStatusConditionFalse(cc.Status.Conditions, v1alpha1.ConditionPlaced) {
 		return false
 	}
-	blocked := slices.DeleteFunc(slices.Clone(cc.Status.Clusters), func(m v1alpha1.ClusterStatus) bool { return m.State != v1alpha1.MemberBlocked })
-	stays := func(m v1alpha1.ClusterStatus) bool { return !m.SelfResolving }
-	return len(blocked) > 0 && !slices.ContainsFunc(blocked, stays)
+	blocked := 0
+	for i := range cc.Status.Clusters {
+		m := &cc.Status.Clusters[i]
+		if m.State != v1alpha1.MemberBlocked {
+			continue
+		}
+		if !m.SelfResolving {
+			return false
+		}
+		blocked++
+	}
+	return blocked > 0
 }
 
 // readyCondition returns the condition Ready of cc, or a substitute before the hub

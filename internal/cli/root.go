@@ -117,7 +117,7 @@ func (a *app) command(program string) (*cobra.Command, *bool) {
 	addToGroup("caches", a.applyCommand(), a.observeCommand(), a.getCommand(), a.statusCommand(), a.explainCommand())
 	addToGroup("members", a.joinCommand(), a.leaveCommand())
 	addToGroup("lab", append(labCommands(), a.injectCommand())...)
-	root.AddCommand(a.versionCommand(), newAgentCommand())
+	root.AddCommand(a.debugCommand(), a.versionCommand(), newAgentCommand())
 	return root, started
 }
 
