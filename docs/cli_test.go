@@ -44,8 +44,19 @@ func sections(text string) map[string]string {
 	return found
 }
 
+// subcommands returns the names of the commands that a help text lists.
+func subcommands(text string) []string {
+	var names []string
+	for _, line := range part(text, commandTitles) {
+		if name := strings.Fields(line)[0]; name != "help" && name != "completion" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 var (
-	commandTitles = regexp.MustCompile(`^(Caches|Members|Lab|Additional Commands):$`)
+	commandTitles = regexp.MustCompile(`^(Caches|Members|Lab|Available Commands|Additional Commands):$`)
 	ownFlags      = regexp.MustCompile(`^Flags:$`)
 	exitCodes     = regexp.MustCompile(`^Exit codes:$`)
 	flagRow       = regexp.MustCompile("(?m)^\\| (?:`-\\w`, )?`(--[a-z][a-z-]*)")
@@ -82,15 +93,17 @@ func TestCLIPage_ListsEveryCommandFlagAndExitCode(t *testing.T) {
 	}
 	flags(global, part(root, ownFlags))
 
-	commands := part(root, commandTitles)
+	commands := subcommands(root)
 	if len(commands) == 0 {
 		t.Fatal("help lists no commands")
 	}
 	known := map[string]bool{"Flags of every command": true, "Exit codes": true, "Which hub": true}
-	for _, line := range commands {
-		name := strings.Fields(line)[0]
-		if name == "help" || name == "completion" {
-			continue
+	for len(commands) > 0 {
+		name := commands[0]
+		commands = commands[1:]
+		text := help(t, strings.Fields(name)...)
+		for _, sub := range subcommands(text) {
+			commands = append(commands, name+" "+sub)
 		}
 		section, ok := documented[name]
 		if !ok {
@@ -98,7 +111,7 @@ func TestCLIPage_ListsEveryCommandFlagAndExitCode(t *testing.T) {
 			continue
 		}
 		known[name] = true
-		flags(section, part(help(t, name), ownFlags))
+		flags(section, part(text, ownFlags))
 	}
 	for heading := range documented {
 		if !known[heading] {
