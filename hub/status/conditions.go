@@ -4,142 +4,130 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/conditions"
 )
 
-// count of the placed members by state, and the first few that need attention.
-type count struct {
-	placed    int
-	by        map[v1alpha1.MemberState]int
-	attention []string
-	// leaving are members that are not placed any more and not yet known to be
-	// rid of the children.
-	leaving []string
+// memberCounts counts members by state, and holds a text for each that is not ready.
+type memberCounts struct {
+	placed  int
+	byState map[v1alpha1.MemberState]int
+	// notReady has a text for each placed member that is not ready.
+	notReady []string
+	// removed has a text for each member that is no longer placed and may still have
+	// children.
+	removed []string
 }
 
-// shown bounds the members that a message names; all of them are in status.clusters.
-const shown = 3
+// shownMembers bounds the members that a message names; status.clusters has all.
+const shownMembers = 3
 
-func tally(members []Member, entries []v1alpha1.ClusterStatus) count {
-	c := count{by: map[v1alpha1.MemberState]int{}}
+func count(members []Member, entries []v1alpha1.ClusterStatus) memberCounts {
+	c := memberCounts{byState: map[v1alpha1.MemberState]int{}}
 	for i := range entries {
 		if !members[i].Placed {
-			c.leaving = append(c.leaving, wait(&entries[i]))
+			c.removed = append(c.removed, removalText(&entries[i]))
 			continue
 		}
 		c.placed++
-		c.by[entries[i].State]++
+		c.byState[entries[i].State]++
 		if entries[i].State != v1alpha1.MemberReady {
-			c.attention = append(c.attention, entries[i].Name+": "+gist(entries[i].Outcome))
+			c.notReady = append(c.notReady, entries[i].Name+": "+messageOrReason(entries[i].Outcome))
 		}
 	}
 	return c
 }
 
-func gist(o v1alpha1.Outcome) string {
+func messageOrReason(o v1alpha1.Outcome) string {
 	if o.Message == "" {
 		return o.Reason
 	}
 	return o.Message
 }
 
-func (c *count) message() string {
-	text := fmt.Sprintf("%d of %s ready", c.by[v1alpha1.MemberReady], members(c.placed))
-	if len(c.attention) > 0 {
-		text += "; " + few(c.attention)
+// readyMessage counts the ready members and names the others.
+func (c *memberCounts) readyMessage() string {
+	text := fmt.Sprintf("%d of %s ready", c.byState[v1alpha1.MemberReady], memberCount(c.placed))
+	if len(c.notReady) > 0 {
+		text += "; " + firstOf(c.notReady)
 	}
 	return text
 }
 
-// motion says what moves: members that change, and members that are left.
-func (c *count) motion() string {
+// progressMessage names what changes: members that progress, and members that are
+// removed.
+func (c *memberCounts) progressMessage() string {
 	var parts []string
-	if n := c.by[v1alpha1.MemberProgressing]; n > 0 {
-		parts = append(parts, members(n)+" changing")
+	if n := c.byState[v1alpha1.MemberProgressing]; n > 0 {
+		parts = append(parts, memberCount(n)+" progressing")
 	}
-	if len(c.leaving) > 0 {
-		parts = append(parts, "removing from "+few(c.leaving))
+	if len(c.removed) > 0 {
+		parts = append(parts, "removing from "+firstOf(c.removed))
 	}
 	return strings.Join(parts, "; ")
 }
 
-// few names the first of a list and counts the rest.
-func few(of []string) string {
-	if len(of) <= shown {
-		return strings.Join(of, "; ")
+// firstOf joins the first texts of a list and counts the others.
+func firstOf(texts []string) string {
+	if len(texts) <= shownMembers {
+		return strings.Join(texts, "; ")
 	}
-	return fmt.Sprintf("%s; and %d more (see status.clusters)", strings.Join(of[:shown], "; "), len(of)-shown)
+	return fmt.Sprintf("%s; and %d more (see status.clusters)", strings.Join(texts[:shownMembers], "; "), len(texts)-shownMembers)
 }
 
-// judge sets the conditions.
-func judge(status *v1alpha1.CacheClusterStatus, in Input, c count) {
-	put := func(kind string, is metav1.ConditionStatus, reason, message string) {
-		setCondition(&status.Conditions, metav1.Condition{Type: kind, Status: is, Reason: reason, Message: message,
-			ObservedGeneration: in.Generation}, in.Now)
-	}
-	only := func(kind string, is bool, reason, message string) {
-		if is {
-			put(kind, metav1.ConditionTrue, reason, message)
-		} else {
-			meta.RemoveStatusCondition(&status.Conditions, kind)
-		}
-	}
-	placed, placedReason, placedMessage := placedCondition(in, c)
-	put(v1alpha1.ConditionPlaced, placed, placedReason, placedMessage)
+// setConditions sets all conditions of a status.
+func setConditions(status *v1alpha1.CacheClusterStatus, in Input, c memberCounts) {
+	set := conditions.New(&status.Conditions, in.Generation, in.Now)
 
-	ready, readyReason := readyCondition(in, c)
-	message := c.message()
+	placed := placedCondition(in, c)
+	set.Set(v1alpha1.ConditionPlaced, placed.Status, placed.Reason, placed.Message)
+
+	ready := readyCondition(in, c, placed)
+	set.Set(v1alpha1.ConditionReady, ready.Status, ready.Reason, ready.Message)
+
+	progressing := in.Deleting || len(c.removed) > 0 || c.byState[v1alpha1.MemberProgressing] > 0
+	reason, message := v1alpha1.ReasonMembersSettled, "no member is progressing"
 	if in.Deleting {
-		message = "waiting for the children to be gone in " + few(c.leaving)
-		if text := in.misnamed(); text != "" {
-			message += "; " + text
-		}
-	} else if placed == metav1.ConditionFalse && (c.placed == 0 || in.PlacementProblem != "") {
-		message = placedMessage
+		reason, message = v1alpha1.ReasonDeleting, ready.Message
+	} else if progressing {
+		reason, message = v1alpha1.ReasonMembersProgressing, c.progressMessage()
 	}
-	put(v1alpha1.ConditionReady, ready, readyReason, message)
+	set.Set(v1alpha1.ConditionProgressing, conditions.Status(progressing), reason, message)
+	set.TrueOrAbsent(v1alpha1.ConditionReconciling, progressing, reason, message)
 
-	moving := in.Deleting || len(c.leaving) > 0 || c.by[v1alpha1.MemberProgressing] > 0
-	reason, text := v1alpha1.ReasonMembersSettled, "no member is changing"
-	if in.Deleting {
-		reason, text = v1alpha1.ReasonDeleting, message
-	} else if moving {
-		reason, text = v1alpha1.ReasonMembersProgressing, c.motion()
-	}
-	put(v1alpha1.ConditionProgressing, boolean(moving), reason, text)
-	only(v1alpha1.ConditionReconciling, moving, reason, text)
-
-	degraded := c.by[v1alpha1.MemberDegraded] > 0
-	reason, text = v1alpha1.ReasonMembersHealthy, "no member reports failing pods"
-	if degraded {
-		reason, text = v1alpha1.ReasonMembersDegraded, "pods fail in "+members(c.by[v1alpha1.MemberDegraded])
-	}
-	put(v1alpha1.ConditionDegraded, boolean(degraded), reason, text)
-
-	reason, text = drifted(in.Members)
-	only(v1alpha1.ConditionDrifted, reason != "", reason, text)
-
-	if told := abandoned(in); told != nil {
-		put(told.Type, told.Status, told.Reason, told.Message)
+	if n := c.byState[v1alpha1.MemberDegraded]; n > 0 {
+		set.True(v1alpha1.ConditionDegraded, v1alpha1.ReasonMembersDegraded, "pods fail in "+memberCount(n))
 	} else {
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionAbandoned)
+		set.False(v1alpha1.ConditionDegraded, v1alpha1.ReasonMembersHealthy, "no member reports failing pods")
 	}
 
-	stalled := !in.Deleting && !moving && (c.by[v1alpha1.MemberBlocked] > 0 || placed == metav1.ConditionFalse)
-	only(v1alpha1.ConditionStalled, stalled, readyReason, message)
+	reason, message = summarizeDrift(in.Members)
+	set.TrueOrAbsent(v1alpha1.ConditionDrifted, reason != "", reason, message)
+
+	if abandoned := abandonedCondition(in); abandoned != nil {
+		set.Set(v1alpha1.ConditionAbandoned, abandoned.Status, abandoned.Reason, abandoned.Message)
+	} else {
+		set.Remove(v1alpha1.ConditionAbandoned)
+	}
+
+	stalled := !in.Deleting && !progressing && (c.byState[v1alpha1.MemberBlocked] > 0 || placed.Status == metav1.ConditionFalse)
+	set.TrueOrAbsent(v1alpha1.ConditionStalled, stalled, ready.Reason, ready.Message)
 }
 
-func placedCondition(in Input, c count) (metav1.ConditionStatus, string, string) {
+// placedCondition returns status, reason and message of Placed.
+func placedCondition(in Input, c memberCounts) metav1.Condition {
+	notPlaced := func(reason, message string) metav1.Condition {
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	}
 	switch {
 	case in.Deleting:
-		return metav1.ConditionFalse, v1alpha1.ReasonDeleting, "the CacheCluster is being deleted"
+		return notPlaced(v1alpha1.ReasonDeleting, "the CacheCluster is being deleted")
 	case in.PlacementProblem != "":
-		return metav1.ConditionFalse, v1alpha1.ReasonInvalidPlacement, in.PlacementProblem
+		return notPlaced(v1alpha1.ReasonInvalidPlacement, in.PlacementProblem)
 	case in.NothingMatches != "":
-		return metav1.ConditionFalse, v1alpha1.ReasonNoMatchingMembers, in.NothingMatches
+		return notPlaced(v1alpha1.ReasonNoMatchingMembers, in.NothingMatches)
 	}
 	var unknown []string
 	for i := range in.Members {
@@ -148,13 +136,28 @@ func placedCondition(in Input, c count) (metav1.ConditionStatus, string, string)
 		}
 	}
 	if len(unknown) > 0 {
-		return metav1.ConditionFalse, v1alpha1.ReasonUnknownMembers, strings.Join(unknown, "; ")
+		return notPlaced(v1alpha1.ReasonUnknownMembers, strings.Join(unknown, "; "))
 	}
-	return metav1.ConditionTrue, v1alpha1.ReasonPlaced, members(c.placed) + " chosen"
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPlaced, Message: memberCount(c.placed) + " chosen"}
 }
 
-func readyCondition(in Input, c count) (metav1.ConditionStatus, string) {
-	notReady := c.placed - c.by[v1alpha1.MemberReady] - c.by[v1alpha1.MemberUnreachable]
+// readyCondition returns status, reason and message of Ready.
+func readyCondition(in Input, c memberCounts, placed metav1.Condition) metav1.Condition {
+	ready := metav1.Condition{Message: c.readyMessage()}
+	ready.Status, ready.Reason = readyReason(in, c)
+	if in.Deleting {
+		ready.Message = "waiting for the children to be deleted in " + firstOf(c.removed)
+		if text := in.unknownNames(); text != "" {
+			ready.Message += "; " + text
+		}
+	} else if placed.Status == metav1.ConditionFalse && (c.placed == 0 || in.PlacementProblem != "") {
+		ready.Message = placed.Message
+	}
+	return ready
+}
+
+func readyReason(in Input, c memberCounts) (metav1.ConditionStatus, string) {
+	notReady := c.placed - c.byState[v1alpha1.MemberReady] - c.byState[v1alpha1.MemberUnreachable]
 	switch {
 	case in.Deleting:
 		return metav1.ConditionFalse, v1alpha1.ReasonDeleting
@@ -162,29 +165,22 @@ func readyCondition(in Input, c count) (metav1.ConditionStatus, string) {
 		return metav1.ConditionFalse, v1alpha1.ReasonInvalidPlacement
 	case c.placed == 0:
 		return metav1.ConditionFalse, v1alpha1.ReasonNoMatchingMembers
-	case c.by[v1alpha1.MemberBlocked] > 0:
+	case c.byState[v1alpha1.MemberBlocked] > 0:
 		return metav1.ConditionFalse, v1alpha1.ReasonMembersBlocked
-	case c.by[v1alpha1.MemberDegraded] > 0:
+	case c.byState[v1alpha1.MemberDegraded] > 0:
 		return metav1.ConditionFalse, v1alpha1.ReasonMembersDegraded
 	case notReady > 0:
 		return metav1.ConditionFalse, v1alpha1.ReasonMembersNotReady
-	case c.by[v1alpha1.MemberUnreachable] > 0:
+	case c.byState[v1alpha1.MemberUnreachable] > 0:
 		return metav1.ConditionUnknown, v1alpha1.ReasonMembersUnreachable
 	default:
 		return metav1.ConditionTrue, v1alpha1.ReasonAllMembersReady
 	}
 }
 
-func members(n int) string {
+func memberCount(n int) string {
 	if n == 1 {
 		return "1 member"
 	}
 	return fmt.Sprintf("%d members", n)
-}
-
-func boolean(is bool) metav1.ConditionStatus {
-	if is {
-		return metav1.ConditionTrue
-	}
-	return metav1.ConditionFalse
 }

@@ -1,8 +1,13 @@
-// Package status sums the members' reports up into the status of a CacheCluster.
-// It is pure, and the order of its inputs does not show in its output.
+// Package status summarizes what the members report into the status of a CacheCluster.
 //
-// A member counts as ready only while its report is about the revision that it is
-// to run and says so; a member that does not answer makes Ready Unknown, unless
-// another one is known not to be ready, which makes it False. Nothing is claimed
-// that no report holds.
+// It is pure: the same input gives the same status, whatever the order of the members,
+// and a status in which nothing changed is equal to the old one.
+//
+// # Rules
+//
+//   - A member counts as ready only while its report is about the current revision and
+//     generation and says so.
+//   - An unreachable member makes Ready Unknown. A member that is known not to be ready
+//     makes it False, which has precedence.
+//   - The status claims nothing that no report says.
 package status

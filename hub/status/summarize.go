@@ -7,141 +7,131 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// Member is one member that is placed or still holds children.
+// Member is a member where the cache is placed, or that still has a MemberCache.
 type Member struct {
 	Name string
-	// Placed: the cache is to run there.
+	// Placed reports whether the cache is to run in the member.
 	Placed bool
-	// Replicas and Revision wanted there.
+	// Replicas and Revision are the desired ones.
 	Replicas int32
 	Revision string
-	// Cache is the member's MemberCache, or nil where there is none yet.
+	// Cache is the MemberCache, or nil if it does not exist yet.
 	Cache *v1alpha1.MemberCache
-	// Problem found on the hub, such as a member that does not exist.
+	// Problem was found on the hub, such as a member that does not exist; nil if none.
 	Problem *v1alpha1.Outcome
 }
 
-// Input is all that a verdict rests on.
+// Input is everything that a summary is computed from.
 type Input struct {
+	// Generation of the CacheCluster.
 	Generation int64
-	Deleting   bool
+	// Deleting reports whether the CacheCluster is being deleted.
+	Deleting bool
 	// Revision of the template before overrides.
 	Revision string
 	// Selector of the pods in a member.
 	Selector string
-	Members  []Member
-	// PlacementProblem says what is wrong with the placement, or is empty.
+	// Members in any order.
+	Members []Member
+	// PlacementProblem is why the placement is invalid, or empty.
 	PlacementProblem string
-	// NothingMatches says why the placement chose nobody, or is empty.
+	// NothingMatches is why the placement chose no member, or empty.
 	NothingMatches string
-	// Abandoned are the members in which children were left behind, and AbandonUnknown
-	// those that the user named for it and that are none.
-	Abandoned      []v1alpha1.AbandonedMember
+	// Abandoned are the members whose children were orphaned.
+	Abandoned []v1alpha1.AbandonedMember
+	// AbandonUnknown are the names in the abandon annotation that are no members.
 	AbandonUnknown []string
-	Now            time.Time
+	// Now is the time of the reconcile.
+	Now time.Time
 }
 
-// Summarize gives the status that follows from the input; where nothing changed
-// it is equal to the old one.
+// Summarize returns the status that follows from the input. Where nothing changed it
+// is equal to the old one. It changes neither of its arguments.
 func Summarize(old *v1alpha1.CacheClusterStatus, in Input) v1alpha1.CacheClusterStatus {
 	status := *old.DeepCopy()
 	status.ObservedGeneration = in.Generation
 	status.Revision = in.Revision
 	status.Selector = in.Selector
 	status.Clusters = nil
-	status.Abandoned = sortedAbandoned(in.Abandoned)
+	status.Abandoned = sortAbandoned(in.Abandoned)
 	status.Replicas, status.ReadyReplicas = 0, 0
 
 	in.Members = slices.SortedFunc(slices.Values(in.Members), func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
-	placed, ready := 0, 0
 	for i := range in.Members {
-		entry := clusterStatus(&in.Members[i], previous(old, in.Members[i].Name), in.Now)
+		m := &in.Members[i]
+		entry := clusterStatus(m, clusterOf(old, m.Name), in.Now)
 		status.Clusters = append(status.Clusters, entry)
-		if in.Members[i].Cache != nil {
-			status.Replicas += in.Members[i].Cache.Status.Replicas
+		if m.Cache != nil {
+			status.Replicas += m.Cache.Status.Replicas
 		}
 		if entry.State != v1alpha1.MemberUnreachable {
 			status.ReadyReplicas += entry.ReadyReplicas
 		}
-		if in.Members[i].Placed {
-			placed++
-			if entry.State == v1alpha1.MemberReady {
-				ready++
-			}
-		}
 	}
-	status.Members = fmt.Sprintf("%d/%d", ready, placed)
-	judge(&status, in, tally(in.Members, status.Clusters))
+	counts := count(in.Members, status.Clusters)
+	status.Members = fmt.Sprintf("%d/%d", counts.byState[v1alpha1.MemberReady], counts.placed)
+	setConditions(&status, in, counts)
 	if equality.Semantic.DeepEqual(*old, status) {
 		return *old
 	}
 	return status
 }
 
-func previous(old *v1alpha1.CacheClusterStatus, name string) *v1alpha1.ClusterStatus {
-	for i := range old.Clusters {
-		if old.Clusters[i].Name == name {
-			return &old.Clusters[i]
+// clusterOf returns the entry of a member in a status, or nil.
+func clusterOf(status *v1alpha1.CacheClusterStatus, name string) *v1alpha1.ClusterStatus {
+	for i := range status.Clusters {
+		if status.Clusters[i].Name == name {
+			return &status.Clusters[i]
 		}
 	}
 	return nil
 }
 
-// clusterStatus is a member's entry: what its MemberCache reports, or what the
-// hub knows where there is no report about the present spec.
-func clusterStatus(m *Member, before *v1alpha1.ClusterStatus, now time.Time) v1alpha1.ClusterStatus {
+// clusterStatus returns the entry of a member: what its MemberCache reports, or what
+// the hub knows where there is no report about the current spec.
+func clusterStatus(m *Member, old *v1alpha1.ClusterStatus, now time.Time) v1alpha1.ClusterStatus {
 	entry := v1alpha1.ClusterStatus{Name: m.Name, Replicas: m.Replicas}
 	if m.Cache != nil {
-		report := m.Cache.Status
+		report := &m.Cache.Status
 		entry.Revision, entry.ReadyReplicas = report.Revision, report.ReadyReplicas
 		entry.ObservedAt, entry.LastDrift = report.ObservedAt, report.LastDrift
 		entry.OpenDrifts = report.OpenDrifts
 		entry.State, entry.Outcome = report.State, *report.Outcome.DeepCopy()
 	}
+	override := func(state v1alpha1.MemberState, reason, message string) {
+		entry.State, entry.Outcome = state, v1alpha1.Outcome{Reason: reason, Message: message}
+	}
 	switch {
 	case m.Problem != nil:
 		entry.State, entry.Outcome = v1alpha1.MemberBlocked, *m.Problem.DeepCopy()
 	case m.Cache == nil:
-		entry.State = v1alpha1.MemberProgressing
-		entry.Outcome = v1alpha1.Outcome{Reason: v1alpha1.ReasonPending, Message: "the MemberCache is being created"}
+		override(v1alpha1.MemberProgressing, v1alpha1.ReasonPending, "the MemberCache is being created")
 	case m.Cache.DeletionTimestamp != nil || !m.Placed:
 		if entry.State != v1alpha1.MemberDeleting {
-			entry.State = v1alpha1.MemberDeleting
-			entry.Outcome = v1alpha1.Outcome{Reason: v1alpha1.ReasonChildrenTerminating, Message: "the children are to be removed"}
+			override(v1alpha1.MemberDeleting, v1alpha1.ReasonChildrenTerminating, "the children are about to be deleted")
 		}
-		wayOut(m.Cache, &entry.Outcome)
+		addAbandonHint(m.Cache, &entry.Outcome)
 	case entry.State == "":
-		entry.State = v1alpha1.MemberProgressing
-		entry.Outcome = v1alpha1.Outcome{Reason: v1alpha1.ReasonPending, Message: "nothing has been reported from the member yet"}
-	case stale(m) && entry.State != v1alpha1.MemberUnreachable:
-		entry.State = v1alpha1.MemberProgressing
-		entry.Outcome = v1alpha1.Outcome{Reason: v1alpha1.ReasonPending, Message: "the member's report is about an older revision"}
+		override(v1alpha1.MemberProgressing, v1alpha1.ReasonPending, "the member has not reported a status yet")
+	case outdated(m) && entry.State != v1alpha1.MemberUnreachable:
+		override(v1alpha1.MemberProgressing, v1alpha1.ReasonPending, "the status of the member is for an older revision")
 	}
 	if entry.Since == nil {
 		entry.Since = &metav1.Time{Time: now}
-		if before != nil && before.State == entry.State && before.Reason == entry.Reason && before.Since != nil {
-			entry.Since = before.Since
+		if old != nil && old.State == entry.State && old.Reason == entry.Reason && old.Since != nil {
+			entry.Since = old.Since
 		}
 	}
 	return entry
 }
 
-// stale: the report is about an older spec of the MemberCache, or the MemberCache
-// itself is about an older template.
-func stale(m *Member) bool {
+// outdated reports whether the report is about an older spec of the MemberCache, or the
+// MemberCache itself is about an older template.
+func outdated(m *Member) bool {
 	return m.Cache.Status.ObservedGeneration != m.Cache.Generation || m.Cache.Spec.Revision != m.Revision
-}
-
-// setCondition keeps the time of the last transition, with the reconcile's clock.
-func setCondition(conditions *[]metav1.Condition, c metav1.Condition, now time.Time) {
-	if old := meta.FindStatusCondition(*conditions, c.Type); old == nil || old.Status != c.Status {
-		c.LastTransitionTime = metav1.NewTime(now)
-	}
-	meta.SetStatusCondition(conditions, c)
 }

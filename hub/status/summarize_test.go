@@ -18,7 +18,7 @@ var (
 	earlier = metav1.NewTime(noon.Add(-time.Hour))
 )
 
-// report is a MemberCache whose status is about its present spec, revision r1.
+// report returns a MemberCache whose status is about its current spec, revision r1.
 func report(state v1alpha1.MemberState, reason string, ready int32) *v1alpha1.MemberCache {
 	return &v1alpha1.MemberCache{
 		ObjectMeta: metav1.ObjectMeta{Generation: 2},
@@ -40,7 +40,8 @@ func input(members ...Member) Input {
 	return Input{Generation: 3, Revision: "r1", Selector: "s", Members: members, Now: noon}
 }
 
-func words(status v1alpha1.CacheClusterStatus) map[string]string {
+// statusAndReason returns "STATUS REASON" by condition type.
+func statusAndReason(status v1alpha1.CacheClusterStatus) map[string]string {
 	found := map[string]string{}
 	for _, c := range status.Conditions {
 		found[c.Type] = string(c.Status) + " " + c.Reason
@@ -48,19 +49,19 @@ func words(status v1alpha1.CacheClusterStatus) map[string]string {
 	return found
 }
 
-func TestAMemberIsWhatItsReportSaysAndNothingThatItDoesNotSay(t *testing.T) {
+func TestSummarize_DerivesTheStateOfAMemberFromItsReport(t *testing.T) {
 	stale, older, deleting := ready(), ready(), ready()
 	stale.Generation = 3
 	older.Spec.Revision = "r0"
 	deleting.DeletionTimestamp = &earlier
 	blank := ready()
 	blank.Status = v1alpha1.MemberCacheStatus{}
-	unplaced := placed("a", ready())
-	unplaced.Placed = false
+	notPlaced := placed("a", ready())
+	notPlaced.Placed = false
 	problem := placed("a", ready())
 	problem.Problem = &v1alpha1.Outcome{Class: v1alpha1.ClassInvalid, Reason: v1alpha1.ReasonInvalidSpec, Message: "spec.memory"}
-	awayAndStale := report(v1alpha1.MemberUnreachable, v1alpha1.ReasonMemberUnreachable, 2)
-	awayAndStale.Generation = 3
+	unreachableAndStale := report(v1alpha1.MemberUnreachable, v1alpha1.ReasonMemberUnreachable, 2)
+	unreachableAndStale.Generation = 3
 	removing := report(v1alpha1.MemberDeleting, v1alpha1.ReasonChildrenTerminating, 0)
 	removing.DeletionTimestamp = &earlier
 	for _, c := range []struct {
@@ -71,15 +72,15 @@ func TestAMemberIsWhatItsReportSaysAndNothingThatItDoesNotSay(t *testing.T) {
 	}{
 		{"ready", "its report says so", placed("a", ready()), v1alpha1.MemberReady, v1alpha1.ReasonPodsReady},
 		{"no MemberCache yet", "there is no report", placed("a", nil), v1alpha1.MemberProgressing, v1alpha1.ReasonPending},
-		{"not looked at yet", "there is no report", placed("a", blank), v1alpha1.MemberProgressing, v1alpha1.ReasonPending},
-		{"a report about an older generation", "ready was the older one", placed("a", stale), v1alpha1.MemberProgressing, v1alpha1.ReasonPending},
+		{"no status yet", "there is no report", placed("a", blank), v1alpha1.MemberProgressing, v1alpha1.ReasonPending},
+		{"a report about an older generation", "the older generation was ready", placed("a", stale), v1alpha1.MemberProgressing, v1alpha1.ReasonPending},
 		{"a MemberCache of an older revision", "the hub has not written the new one", placed("a", older), v1alpha1.MemberProgressing, v1alpha1.ReasonPending},
 		{"unreachable", "its report says so", placed("a", report(v1alpha1.MemberUnreachable, v1alpha1.ReasonMemberUnreachable, 2)), v1alpha1.MemberUnreachable, v1alpha1.ReasonMemberUnreachable},
-		{"unreachable with an older generation", "it can't report about the new one", placed("a", awayAndStale), v1alpha1.MemberUnreachable, v1alpha1.ReasonMemberUnreachable},
-		{"a problem on the hub", "what the member runs is not what is asked for", problem, v1alpha1.MemberBlocked, v1alpha1.ReasonInvalidSpec},
-		{"being deleted", "ready pods are on their way out", placed("a", deleting), v1alpha1.MemberDeleting, v1alpha1.ReasonChildrenTerminating},
-		{"being deleted, reported", "the report names what is left", placed("a", removing), v1alpha1.MemberDeleting, v1alpha1.ReasonChildrenTerminating},
-		{"no longer placed", "its children are to go", unplaced, v1alpha1.MemberDeleting, v1alpha1.ReasonChildrenTerminating},
+		{"unreachable with an older generation", "an unreachable member cannot report about the new one", placed("a", unreachableAndStale), v1alpha1.MemberUnreachable, v1alpha1.ReasonMemberUnreachable},
+		{"a problem on the hub", "the member does not run the desired spec", problem, v1alpha1.MemberBlocked, v1alpha1.ReasonInvalidSpec},
+		{"being deleted", "its pods are about to be deleted", placed("a", deleting), v1alpha1.MemberDeleting, v1alpha1.ReasonChildrenTerminating},
+		{"being deleted, reported", "the report names the remaining children", placed("a", removing), v1alpha1.MemberDeleting, v1alpha1.ReasonChildrenTerminating},
+		{"no longer placed", "its children are about to be deleted", notPlaced, v1alpha1.MemberDeleting, v1alpha1.ReasonChildrenTerminating},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status := Summarize(&v1alpha1.CacheClusterStatus{}, input(c.member))
@@ -101,15 +102,15 @@ func TestAMemberIsWhatItsReportSaysAndNothingThatItDoesNotSay(t *testing.T) {
 	}
 }
 
-func TestConditionsFollowFromAllMembers(t *testing.T) {
+func TestSummarize_DerivesTheConditionsFromAllMembers(t *testing.T) {
 	progressing := report(v1alpha1.MemberProgressing, v1alpha1.ReasonPodsStarting, 1)
 	degraded := report(v1alpha1.MemberDegraded, v1alpha1.ReasonPodsCrashing, 1)
 	blocked := report(v1alpha1.MemberBlocked, v1alpha1.ReasonObjectOfAnother, 0)
-	away := report(v1alpha1.MemberUnreachable, v1alpha1.ReasonMemberUnreachable, 2)
+	unreachable := report(v1alpha1.MemberUnreachable, v1alpha1.ReasonMemberUnreachable, 2)
 	unknown := placed("nowhere", nil)
 	unknown.Problem = &v1alpha1.Outcome{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonUnknownMember, Message: `"nowhere"`}
-	leaving := placed("b", ready())
-	leaving.Placed = false
+	removed := placed("b", ready())
+	removed.Placed = false
 	with := func(in Input, change func(*Input)) Input { change(&in); return in }
 	for _, c := range []struct {
 		name, why string
@@ -121,28 +122,28 @@ func TestConditionsFollowFromAllMembers(t *testing.T) {
 			map[string]string{"Ready": "True AllMembersReady", "Progressing": "False MembersSettled", "Degraded": "False MembersHealthy", "Placed": "True Placed"}, "2/2"},
 		{"one starting", "", input(placed("a", ready()), placed("b", progressing)),
 			map[string]string{"Ready": "False MembersNotReady", "Progressing": "True MembersProgressing", "Reconciling": "True MembersProgressing", "Degraded": "False MembersHealthy", "Placed": "True Placed"}, "1/2"},
-		{"one failing", "it will not get better by waiting, and nobody is blocked", input(placed("a", ready()), placed("b", degraded)),
+		{"one degraded", "it does not recover without anyone acting, and no member is blocked", input(placed("a", ready()), placed("b", degraded)),
 			map[string]string{"Ready": "False MembersDegraded", "Progressing": "False MembersSettled", "Degraded": "True MembersDegraded", "Placed": "True Placed"}, "1/2"},
-		{"one blocked", "nothing moves: kstatus reads Failed", input(placed("a", ready()), placed("b", blocked)),
+		{"one blocked", "nothing progresses: kstatus shows Failed", input(placed("a", ready()), placed("b", blocked)),
 			map[string]string{"Ready": "False MembersBlocked", "Progressing": "False MembersSettled", "Degraded": "False MembersHealthy", "Placed": "True Placed", "Stalled": "True MembersBlocked"}, "1/2"},
-		{"one blocked, one starting", "something moves, so it is not stalled yet", input(placed("a", progressing), placed("b", blocked)),
+		{"one blocked, one starting", "a member progresses, so it is not stalled yet", input(placed("a", progressing), placed("b", blocked)),
 			map[string]string{"Ready": "False MembersBlocked", "Progressing": "True MembersProgressing", "Reconciling": "True MembersProgressing", "Degraded": "False MembersHealthy", "Placed": "True Placed"}, "0/2"},
-		{"one away", "nobody knows", input(placed("a", ready()), placed("b", away)),
+		{"one unreachable", "its state is unknown", input(placed("a", ready()), placed("b", unreachable)),
 			map[string]string{"Ready": "Unknown MembersUnreachable", "Progressing": "False MembersSettled", "Degraded": "False MembersHealthy", "Placed": "True Placed"}, "1/2"},
-		{"one away, one known not to be ready", "then it is known", input(placed("a", progressing), placed("b", away)),
+		{"one unreachable, one not ready", "not ready is known", input(placed("a", progressing), placed("b", unreachable)),
 			map[string]string{"Ready": "False MembersNotReady", "Progressing": "True MembersProgressing", "Reconciling": "True MembersProgressing", "Degraded": "False MembersHealthy", "Placed": "True Placed"}, "0/2"},
-		{"one that does not exist", "", input(placed("a", ready()), unknown),
+		{"an unknown member", "", input(placed("a", ready()), unknown),
 			map[string]string{"Ready": "False MembersBlocked", "Progressing": "False MembersSettled", "Degraded": "False MembersHealthy", "Placed": "False UnknownMembers", "Stalled": "True MembersBlocked"}, "1/2"},
-		{"one leaving", "those that stay are ready; it moves until the other is gone", input(placed("a", ready()), leaving),
+		{"one removed", "the placed members are ready; it progresses until the other is removed", input(placed("a", ready()), removed),
 			map[string]string{"Ready": "True AllMembersReady", "Progressing": "True MembersProgressing", "Reconciling": "True MembersProgressing", "Degraded": "False MembersHealthy", "Placed": "True Placed"}, "1/1"},
-		{"nobody", "an empty cache is not ready", with(input(), func(in *Input) { in.NothingMatches = "spec.placement matches nobody" }),
+		{"no member matches", "a cache without members is not ready", with(input(), func(in *Input) { in.NothingMatches = "spec.placement matches no member" }),
 			map[string]string{"Ready": "False NoMatchingMembers", "Progressing": "False MembersSettled", "Degraded": "False MembersHealthy", "Placed": "False NoMatchingMembers", "Stalled": "True NoMatchingMembers"}, "0/0"},
-		{"a placement that can't be read", "what runs there is not what is asked for", with(input(placed("a", ready())), func(in *Input) { in.PlacementProblem = "spec.placement.clusterSelector" }),
+		{"an invalid placement", "the members do not run the desired spec", with(input(placed("a", ready())), func(in *Input) { in.PlacementProblem = "spec.placement.clusterSelector" }),
 			map[string]string{"Ready": "False InvalidPlacement", "Progressing": "False MembersSettled", "Degraded": "False MembersHealthy", "Placed": "False InvalidPlacement", "Stalled": "True InvalidPlacement"}, "1/1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status := Summarize(&v1alpha1.CacheClusterStatus{}, c.in)
-			if diff := cmp.Diff(c.want, words(status)); diff != "" {
+			if diff := cmp.Diff(c.want, statusAndReason(status)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
 			if status.Members != c.members {
@@ -157,31 +158,31 @@ func TestConditionsFollowFromAllMembers(t *testing.T) {
 	}
 }
 
-func TestACacheThatIsBeingDeletedIsNeverReady(t *testing.T) {
-	leaving := placed("a", ready())
-	leaving.Placed = false
-	in := input(leaving)
+func TestSummarize_IsNeverReadyDuringDeletion(t *testing.T) {
+	removed := placed("a", ready())
+	removed.Placed = false
+	in := input(removed)
 	in.Deleting = true
-	got := words(Summarize(&v1alpha1.CacheClusterStatus{}, in))
+	got := statusAndReason(Summarize(&v1alpha1.CacheClusterStatus{}, in))
 	if got["Ready"] != "False Deleting" || got["Stalled"] != "" || got["Reconciling"] == "" {
 		t.Errorf("conditions %v", got)
 	}
 }
 
-func TestTheOrderOfMembersDoesNotShow(t *testing.T) {
+func TestSummarize_IgnoresTheOrderOfMembers(t *testing.T) {
 	members := []Member{placed("c", ready()), placed("a", nil), placed("b", report(v1alpha1.MemberBlocked, "X", 0)), placed("d", report(v1alpha1.MemberUnreachable, "Y", 1))}
 	want := Summarize(&v1alpha1.CacheClusterStatus{}, input(slices.Clone(members)...))
 	for range members {
 		members = append(members[1:], members[0])
 		if diff := cmp.Diff(want, Summarize(&v1alpha1.CacheClusterStatus{}, input(slices.Clone(members)...))); diff != "" {
-			t.Fatalf("another order, another status:\n%s", diff)
+			t.Fatalf("the status depends on the order:\n%s", diff)
 		}
 	}
 }
 
-// The hub sees the event of its own write; a status that changed with the clock
-// would be written for ever.
-func TestSummarizingTheSameAgainChangesNothingHoweverLate(t *testing.T) {
+// The hub sees the event of its own write: a status that changed with the clock would
+// be written without end.
+func TestSummarize_IgnoresTheTimeWhileNothingChanges(t *testing.T) {
 	in := input(placed("a", ready()), placed("b", nil), placed("c", report(v1alpha1.MemberUnreachable, "Y", 1)))
 	first := Summarize(&v1alpha1.CacheClusterStatus{}, in)
 	in.Now = noon.Add(time.Hour)
@@ -190,7 +191,7 @@ func TestSummarizingTheSameAgainChangesNothingHoweverLate(t *testing.T) {
 	}
 }
 
-func TestAMemberThatEntersAStateEntersItNow(t *testing.T) {
+func TestSummarize_SetsSinceWhenAMemberEntersAState(t *testing.T) {
 	first := Summarize(&v1alpha1.CacheClusterStatus{}, input(placed("a", nil)))
 	late := input(placed("a", nil))
 	late.Members[0].Problem = &v1alpha1.Outcome{Reason: v1alpha1.ReasonInvalidSpec}
@@ -204,7 +205,7 @@ func TestAMemberThatEntersAStateEntersItNow(t *testing.T) {
 	}
 }
 
-func TestATransitionTimeIsThatOfTheTransition(t *testing.T) {
+func TestSummarize_ChangesTheTransitionTimeWithTheStatusOnly(t *testing.T) {
 	first := Summarize(&v1alpha1.CacheClusterStatus{}, input(placed("a", nil)))
 	in := input(placed("a", report(v1alpha1.MemberProgressing, v1alpha1.ReasonPodsStarting, 0)))
 	in.Now = noon.Add(time.Minute)
@@ -220,14 +221,14 @@ func TestATransitionTimeIsThatOfTheTransition(t *testing.T) {
 	}
 }
 
-func TestReadyReplicasOfMembersThatDoNotAnswerDoNotCount(t *testing.T) {
+func TestSummarize_ExcludesReadyReplicasOfUnreachableMembers(t *testing.T) {
 	status := Summarize(&v1alpha1.CacheClusterStatus{}, input(placed("a", ready()), placed("b", report(v1alpha1.MemberUnreachable, "Y", 2))))
 	if status.ReadyReplicas != 2 || status.Replicas != 4 {
 		t.Errorf("ready %d of %d", status.ReadyReplicas, status.Replicas)
 	}
 }
 
-func TestAMessageNamesThreeMembersAndCountsTheRest(t *testing.T) {
+func TestSummarize_NamesThreeMembersInAMessageAndCountsTheOthers(t *testing.T) {
 	var members []Member
 	for _, name := range []string{"e", "d", "c", "b", "a"} {
 		members = append(members, placed(name, report(v1alpha1.MemberBlocked, "X", 0)))
@@ -239,7 +240,7 @@ func TestAMessageNamesThreeMembersAndCountsTheRest(t *testing.T) {
 	}
 }
 
-func TestAReadyConditionThatIsFalseNeverSaysThatAllIsWell(t *testing.T) {
+func TestSummarize_ExplainsAReadyConditionThatIsFalse(t *testing.T) {
 	in := input(placed("a", ready()))
 	in.PlacementProblem = "spec.placement.clusterSelector: no"
 	status := Summarize(&v1alpha1.CacheClusterStatus{}, in)
@@ -248,21 +249,21 @@ func TestAReadyConditionThatIsFalseNeverSaysThatAllIsWell(t *testing.T) {
 	}
 }
 
-func TestOneMemberIsOneMember(t *testing.T) {
+func TestSummarize_UsesTheSingularForOneMember(t *testing.T) {
 	alone := report(v1alpha1.MemberProgressing, v1alpha1.ReasonPodsStarting, 0)
 	status := Summarize(&v1alpha1.CacheClusterStatus{}, input(placed("a", alone)))
 	for kind, want := range map[string]string{
-		v1alpha1.ConditionPlaced: "1 member chosen", v1alpha1.ConditionProgressing: "1 member changing",
+		v1alpha1.ConditionPlaced: "1 member chosen", v1alpha1.ConditionProgressing: "1 member progressing",
 		v1alpha1.ConditionReady: "0 of 1 member ready; a: message of PodsStarting",
 	} {
 		if got := meta.FindStatusCondition(status.Conditions, kind).Message; got != want {
-			t.Errorf("%s says %q, want %q", kind, got, want)
+			t.Errorf("%s has the message %q, want %q", kind, got, want)
 		}
 	}
 }
 
-// A member that is tried again and again writes its own entry and no other one's.
-func TestATryMoreInOneMemberChangesItsEntryOnly(t *testing.T) {
+// A member that is retried changes its own entry and no other one.
+func TestSummarize_ChangesOnlyTheEntryOfTheMemberThatIsRetried(t *testing.T) {
 	blocked := report(v1alpha1.MemberBlocked, v1alpha1.ReasonQuotaExceeded, 0)
 	blocked.Status.Class, blocked.Status.Attempt, blocked.Status.RetryAt = v1alpha1.ClassBlocked, 3, &metav1.Time{Time: noon.Add(20 * time.Second)}
 	in := input(placed("a", ready()), placed("b", blocked), placed("c", nil))
@@ -278,10 +279,10 @@ func TestATryMoreInOneMemberChangesItsEntryOnly(t *testing.T) {
 	want := first.DeepCopy()
 	want.Clusters[1].Attempt, want.Clusters[1].RetryAt = 4, again.Status.RetryAt
 	if diff := cmp.Diff(*want, second); diff != "" {
-		t.Errorf("more than the tries changed (-want +got):\n%s", diff)
+		t.Errorf("more than attempt and retryAt changed (-want +got):\n%s", diff)
 	}
 	over := Summarize(&second, input(placed("a", ready()), placed("b", ready()), placed("c", nil)))
 	if got := over.Clusters[1]; got.Attempt != 0 || got.RetryAt != nil || got.Class != "" {
-		t.Errorf("it is over, and the entry is %+v", got)
+		t.Errorf("the failure is over, and the entry is %+v", got)
 	}
 }

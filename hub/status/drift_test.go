@@ -10,7 +10,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-func TestWhatMembersLeaveDriftedIsSummedUp(t *testing.T) {
+func TestSummarize_SetsDriftedToTheMostSevereReasonOfTheMembers(t *testing.T) {
 	drifting := func(reason string) *v1alpha1.MemberCache {
 		mc := ready()
 		mc.Status.OpenDrifts = []v1alpha1.DriftFinding{{Object: "StatefulSet/sessions", Fields: []string{"spec.replicas"}}}
@@ -22,10 +22,10 @@ func TestWhatMembersLeaveDriftedIsSummedUp(t *testing.T) {
 		members []Member
 		want    string
 	}{
-		{"none", []Member{placed("a", ready())}, ""},
+		{"no remaining drift", []Member{placed("a", ready())}, ""},
 		{"no report yet", []Member{placed("a", nil)}, ""},
-		{"one", []Member{placed("a", ready()), placed("b", drifting(v1alpha1.ReasonForeignFields))}, "ForeignFields b: message of ForeignFields"},
-		{"a fight before what is only reported", []Member{placed("c", drifting(v1alpha1.ReasonDriftReported)), placed("b", drifting(v1alpha1.ReasonDriftFight)), placed("a", drifting(v1alpha1.ReasonForeignFields))},
+		{"one member", []Member{placed("a", ready()), placed("b", drifting(v1alpha1.ReasonForeignFields))}, "ForeignFields b: message of ForeignFields"},
+		{"a conflict before reported drift before foreign fields", []Member{placed("c", drifting(v1alpha1.ReasonDriftReported)), placed("b", drifting(v1alpha1.ReasonDriftFight)), placed("a", drifting(v1alpha1.ReasonForeignFields))},
 			"DriftFight a: message of ForeignFields; b: message of DriftFight; c: message of DriftReported"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestWhatMembersLeaveDriftedIsSummedUp(t *testing.T) {
 			for i := range status.Clusters {
 				cache := c.members[slices.IndexFunc(c.members, func(m Member) bool { return m.Name == status.Clusters[i].Name })].Cache
 				if cache != nil && len(status.Clusters[i].OpenDrifts) != len(cache.Status.OpenDrifts) {
-					t.Errorf("%s has the open drifts %v", status.Clusters[i].Name, status.Clusters[i].OpenDrifts)
+					t.Errorf("%s has the remaining drift %v", status.Clusters[i].Name, status.Clusters[i].OpenDrifts)
 				}
 			}
 		})
