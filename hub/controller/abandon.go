@@ -1,34 +1,28 @@
 package controller
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/hub/status"
-	"github.com/reconcile-lab/reconcile-lab/internal/events"
 )
 
-// consent is what the annotation AnnotationAbandon of a CacheCluster says: which
-// members may be let go with the children that they hold.
-type consent struct {
-	everyone bool
-	members  []string
+// abandonConsent is the value of the annotation AnnotationAbandon: the members that
+// may be abandoned, whose children are then orphaned.
+type abandonConsent struct {
+	all     bool
+	members []string
 }
 
-func consentOf(cc *v1alpha1.CacheCluster) consent {
-	var c consent
+func abandonConsentOf(cc *v1alpha1.CacheCluster) abandonConsent {
+	var c abandonConsent
 	for name := range strings.SplitSeq(cc.Annotations[v1alpha1.AnnotationAbandon], ",") {
 		switch name = strings.TrimSpace(name); name {
 		case "":
 		case "*":
-			c.everyone = true
+			c.all = true
 		default:
 			c.members = append(c.members, name)
 		}
@@ -38,34 +32,35 @@ func consentOf(cc *v1alpha1.CacheCluster) consent {
 	return c
 }
 
-func (c consent) to(member string) bool { return c.everyone || slices.Contains(c.members, member) }
+func (c abandonConsent) covers(member string) bool {
+	return c.all || slices.Contains(c.members, member)
+}
 
-// letGo plans what the consent covers among the MemberCaches that are on their way
-// out: leaving are those that no member is wanted for any more. A member is let go
-// only once the status says so, so that what was left behind is known also to a
-// manager that starts in between.
-func (p *plan) letGo(s *snapshot, leaving map[string]*v1alpha1.MemberCache) {
-	allowed := consentOf(s.cache)
+// planAbandon plans which of the removed MemberCaches, by member, are abandoned. It
+// takes consent, an unreachable member, and an entry in the saved status: a manager that
+// starts between the two writes must still know which children were orphaned.
+func (p *plan) planAbandon(s *snapshot, removed map[string]*v1alpha1.MemberCache) {
+	consent := abandonConsentOf(s.cacheCluster)
 	recorded := map[string]bool{}
-	for _, entry := range s.cache.Status.Abandoned {
-		existing := leaving[entry.Name]
-		if !allowed.to(entry.Name) || p.placed(entry.Name) || existing != nil && !s.away(entry.Name) {
+	for _, entry := range s.cacheCluster.Status.Abandoned {
+		existing := removed[entry.Name]
+		if !consent.covers(entry.Name) || p.placed(entry.Name) || existing != nil && !s.unreachable(entry.Name) {
 			continue
 		}
 		recorded[entry.Name] = true
-		p.verdict.Abandoned = append(p.verdict.Abandoned, entry)
+		p.summary.Abandoned = append(p.summary.Abandoned, entry)
 		if existing != nil && existing.DeletionTimestamp != nil {
 			p.abandon = append(p.abandon, existing)
 		}
 	}
-	for name, mc := range leaving {
-		if !recorded[name] && mc.DeletionTimestamp != nil && allowed.to(name) && s.away(name) {
-			p.verdict.Abandoned = append(p.verdict.Abandoned, v1alpha1.AbandonedMember{Name: name, Children: childrenOf(mc), At: metav1.NewTime(s.now)})
+	for name, mc := range removed {
+		if !recorded[name] && mc.DeletionTimestamp != nil && consent.covers(name) && s.unreachable(name) {
+			p.summary.Abandoned = append(p.summary.Abandoned, v1alpha1.AbandonedMember{Name: name, Children: childrenOf(mc), At: metav1.NewTime(s.now)})
 		}
 	}
-	for _, name := range allowed.members {
-		if _, known := s.reachable[name]; !known && !recorded[name] && leaving[name] == nil && p.entry(name) == nil {
-			p.verdict.AbandonUnknown = append(p.verdict.AbandonUnknown, name)
+	for _, name := range consent.members {
+		if _, known := s.reachable[name]; !known && !recorded[name] && removed[name] == nil && p.entry(name) == nil {
+			p.summary.AbandonUnknown = append(p.summary.AbandonUnknown, name)
 		}
 	}
 }
@@ -75,13 +70,7 @@ func (p *plan) placed(member string) bool {
 	return entry != nil && entry.Placed
 }
 
-// away says that the hub knows that a member does not answer. One that was not
-// probed yet is not known to be away.
-func (s *snapshot) away(member string) bool {
-	is, known := s.reachable[member]
-	return !known || is == metav1.ConditionFalse
-}
-
+// childrenOf returns the children in the inventory of a MemberCache, sorted.
 func childrenOf(mc *v1alpha1.MemberCache) []string {
 	var names []string
 	for _, e := range mc.Status.Inventory {
@@ -89,21 +78,4 @@ func childrenOf(mc *v1alpha1.MemberCache) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// abandon lets a MemberCache go whose member does not answer.
-func (r *Reconciler) abandon(ctx context.Context, cc *v1alpha1.CacheCluster, mc *v1alpha1.MemberCache) error {
-	released := mc.DeepCopy()
-	if !controllerutil.RemoveFinalizer(released, v1alpha1.Finalizer) {
-		return nil
-	}
-	err := r.Client.Patch(ctx, released, client.MergeFromWithOptions(mc, client.MergeFromWithOptimisticLock{}))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("let go of MemberCache %s: %w", mc.Name, err)
-	}
-	if err == nil {
-		note := status.LeftBehind(v1alpha1.AbandonedMember{Name: mc.Spec.Cluster, Children: childrenOf(mc)})
-		r.Events.Record(r.Clock.Now(), reference(cc), events.Event{Warning: true, Reason: v1alpha1.ReasonAbandoned, Action: "Abandon", Note: note})
-	}
-	return nil
 }

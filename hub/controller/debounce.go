@@ -11,36 +11,36 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// gathering is how long a member's report waits for those of the others: members
-// that change together are one write of the CacheCluster, not one each.
-const gathering = 20 * time.Millisecond
+// reportDebounce delays the reconcile after the report of a member: members that
+// change together cost one write of the CacheCluster, not one each.
+const reportDebounce = 20 * time.Millisecond
 
-// gathered asks for the CacheCluster of a MemberCache again: at once when one came
-// or went, and a moment later when one reports. It goes by the field that names
-// the CacheCluster, not by the owner: one of somebody else in our place must be
-// noticed when it goes.
-func gathered() handler.EventHandler {
-	named := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+// memberCacheHandler enqueues the CacheCluster that a MemberCache names in
+// spec.cacheCluster. It does not use the owner: when a MemberCache of another owner
+// that blocked the name is deleted, the CacheCluster must be reconciled as well.
+func memberCacheHandler() handler.EventHandler {
+	enqueue := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		var requests []reconcile.Request
-		for _, name := range cacheOf(object) {
+		for _, name := range cacheClusterOf(object) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: name}})
 		}
 		return requests
 	})
 	return handler.Funcs{
-		CreateFunc:  named.Create,
-		DeleteFunc:  named.Delete,
-		GenericFunc: named.Generic,
+		CreateFunc:  enqueue.Create,
+		DeleteFunc:  enqueue.Delete,
+		GenericFunc: enqueue.Generic,
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			named.Update(ctx, e, delayed{q})
+			enqueue.Update(ctx, e, delayedQueue{q, reportDebounce})
 		},
 	}
 }
 
-// delayed is a queue that adds a moment later. An item that is waiting already
-// keeps its time.
-type delayed struct {
+// delayedQueue is a queue whose Add waits. An item that already waits keeps its time.
+type delayedQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	delay time.Duration
 }
 
-func (d delayed) Add(r reconcile.Request) { d.AddAfter(r, gathering) }
+// Add enqueues a request after the delay.
+func (q delayedQueue) Add(r reconcile.Request) { q.AddAfter(r, q.delay) }

@@ -9,18 +9,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-func TestAMemberCacheOfSomebodyElseThatGoesMakesRoomForOurs(t *testing.T) {
-	mc := asWanted(sessions("a"), "a")
+func TestMemberCacheHandler_EnqueuesTheCacheClusterWhenAForeignMemberCacheIsDeleted(t *testing.T) {
+	mc := desiredMemberCache(sessions("a"), "a")
 	mc.OwnerReferences = nil
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 
-	gathered().Delete(t.Context(), event.DeleteEvent{Object: &mc}, queue)
+	memberCacheHandler().Delete(t.Context(), event.DeleteEvent{Object: &mc}, queue)
 
 	if queue.Len() != 1 {
-		t.Fatalf("%d requests, want one: nothing else tells its CacheCluster that the name is free", queue.Len())
+		t.Fatalf("%d requests, want 1: no other event reports that the name is free", queue.Len())
 	}
 	if request, _ := queue.Get(); request.NamespacedName != (types.NamespacedName{Namespace: "shop", Name: "sessions"}) {
-		t.Errorf("asked for %s", request)
+		t.Errorf("request for %s", request)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,99 +18,81 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// snapshot is all that was read of the hub, at the front of a reconcile.
-type snapshot struct {
-	now   time.Time
-	cache *v1alpha1.CacheCluster
-	// members that exist, and the MemberCaches that carry the CacheCluster's name.
-	members []placement.Member
-	caches  []v1alpha1.MemberCache
-	// reachable holds what is known of the connection to each member that has a
-	// ClusterProfile.
-	reachable map[string]metav1.ConditionStatus
-}
-
-// owns says that there are MemberCaches of this CacheCluster, and not of another one of
-// its name.
-func (s *snapshot) owns() bool {
-	return slices.ContainsFunc(s.caches, func(mc v1alpha1.MemberCache) bool { return metav1.IsControlledBy(&mc, s.cache) })
-}
-
-// plan is what to write on the hub, and what the verdict shall know.
+// plan holds the writes to MemberCaches, and the input of the summary.
 type plan struct {
 	create, update, remove []*v1alpha1.MemberCache
-	// abandon are those to be let go although their children are not known to be gone.
+	// abandon lists the MemberCaches to release although their children may exist.
 	abandon []*v1alpha1.MemberCache
-	verdict status.Input
+	summary status.Input
 }
 
-// decide plans the MemberCaches of a CacheCluster. It is pure. A placement that
-// can't be read leaves every MemberCache as it is.
+// decide computes the plan for a CacheCluster. It is pure. A placement that is invalid
+// changes no MemberCache.
 func decide(s *snapshot) plan {
-	cc := s.cache
-	p := plan{verdict: status.Input{
+	cc := s.cacheCluster
+	p := plan{summary: status.Input{
 		Generation: cc.Generation, Deleting: cc.DeletionTimestamp != nil, Now: s.now,
 		Revision: override.Revision(&cc.Spec.CacheTemplate),
 		Selector: fmt.Sprintf("%s=%s", v1alpha1.LabelCacheCluster, cc.Name),
 	}}
-	ours, others := map[string]*v1alpha1.MemberCache{}, map[string]*v1alpha1.MemberCache{}
-	for i := range s.caches {
-		if mc := &s.caches[i]; metav1.IsControlledBy(mc, cc) {
-			ours[mc.Name] = mc
+	own, foreign := map[string]*v1alpha1.MemberCache{}, map[string]*v1alpha1.MemberCache{}
+	for i := range s.memberCaches {
+		if mc := &s.memberCaches[i]; metav1.IsControlledBy(mc, cc) {
+			own[mc.Name] = mc
 		} else {
-			others[mc.Name] = mc
+			foreign[mc.Name] = mc
 		}
 	}
 	decision := placement.Decision{}
-	if !p.verdict.Deleting {
+	if !p.summary.Deleting {
 		decision = placement.Place(cc.Spec.Placement, s.members)
-		p.verdict.PlacementProblem = decision.Problem
+		p.summary.PlacementProblem = decision.Problem
 	}
 	if decision.Problem != "" {
-		p.verdict.Abandoned = cc.Status.Abandoned
-		for _, name := range slices.Sorted(maps.Keys(ours)) {
-			mc := ours[name]
-			p.verdict.Members = append(p.verdict.Members, status.Member{Name: mc.Spec.Cluster, Placed: true,
+		p.summary.Abandoned = cc.Status.Abandoned
+		for _, name := range slices.Sorted(maps.Keys(own)) {
+			mc := own[name]
+			p.summary.Members = append(p.summary.Members, status.Member{Name: mc.Spec.Cluster, Placed: true,
 				Replicas: replicas(&mc.Spec.Template), Revision: mc.Spec.Revision, Cache: mc})
 		}
 		return p
 	}
 	for _, missing := range decision.Missing {
 		name := memberCacheName(cc.Name, missing.Name)
-		p.verdict.Members = append(p.verdict.Members, status.Member{Name: missing.Name, Placed: true,
-			Cache: ours[name], Problem: unknownMember(missing)})
-		delete(ours, name)
+		p.summary.Members = append(p.summary.Members, status.Member{Name: missing.Name, Placed: true,
+			Cache: own[name], Problem: unknownMember(missing)})
+		delete(own, name)
 	}
 	for _, member := range decision.Chosen {
 		name := memberCacheName(cc.Name, member.Name)
-		p.place(cc, member, ours[name], others[name])
-		delete(ours, name)
+		p.place(cc, member, own[name], foreign[name])
+		delete(own, name)
 	}
-	leaving := map[string]*v1alpha1.MemberCache{}
-	for _, name := range slices.Sorted(maps.Keys(ours)) {
-		p.unplace(cc, ours[name])
-		leaving[ours[name].Spec.Cluster] = ours[name]
+	removed := map[string]*v1alpha1.MemberCache{}
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		p.unplace(cc, own[name])
+		removed[own[name].Spec.Cluster] = own[name]
 	}
-	p.letGo(s, leaving)
-	if !p.verdict.Deleting && len(decision.Chosen)+len(decision.Missing) == 0 {
-		p.verdict.NothingMatches = nothingMatches(cc.Spec.Placement, s.members)
+	p.planAbandon(s, removed)
+	if !p.summary.Deleting && len(decision.Chosen)+len(decision.Missing) == 0 {
+		p.summary.NothingMatches = nothingMatches(cc.Spec.Placement, s.members)
 	}
 	return p
 }
 
-// entry of a member in the verdict's input, or nil.
+// entry returns the input of the summary for a member, or nil.
 func (p *plan) entry(member string) *status.Member {
-	for i := range p.verdict.Members {
-		if p.verdict.Members[i].Name == member {
-			return &p.verdict.Members[i]
+	for i := range p.summary.Members {
+		if p.summary.Members[i].Name == member {
+			return &p.summary.Members[i]
 		}
 	}
 	return nil
 }
 
-// place plans one chosen member: existing is its MemberCache, other one of that
-// name which is not ours; either may be nil.
-func (p *plan) place(cc *v1alpha1.CacheCluster, member placement.Member, existing, other *v1alpha1.MemberCache) {
+// place plans a chosen member. existing is its MemberCache; foreign is a MemberCache
+// of that name with another owner. Either may be nil.
+func (p *plan) place(cc *v1alpha1.CacheCluster, member placement.Member, existing, foreign *v1alpha1.MemberCache) {
 	template, problems := override.Apply(cc.Spec.CacheTemplate, cc.Spec.Overrides, member)
 	for _, p := range render.CheckPolicies(&cc.Spec.Policies) {
 		problems = append(problems, "spec."+p.String())
@@ -120,9 +101,9 @@ func (p *plan) place(cc *v1alpha1.CacheCluster, member placement.Member, existin
 	switch {
 	case len(problems) > 0:
 		entry.Problem = &v1alpha1.Outcome{Class: v1alpha1.ClassInvalid, Reason: v1alpha1.ReasonInvalidSpec,
-			Message: strings.Join(problems, "; "), Hint: "correct the field; nothing was changed in the member"}
-	case other != nil:
-		entry.Problem = nameConflict(other)
+			Message: strings.Join(problems, "; "), Hint: fmt.Sprintf("correct the field: kubectl edit cc -n %s %s; nothing was changed in the member", cc.Namespace, cc.Name)}
+	case foreign != nil:
+		entry.Problem = nameConflict(foreign)
 	case existing == nil:
 		p.create = append(p.create, desired(cc, member.Name, template, entry.Revision))
 	case existing.DeletionTimestamp == nil:
@@ -130,12 +111,12 @@ func (p *plan) place(cc *v1alpha1.CacheCluster, member placement.Member, existin
 			p.update = append(p.update, updated)
 		}
 	}
-	p.verdict.Members = append(p.verdict.Members, entry)
+	p.summary.Members = append(p.summary.Members, entry)
 }
 
-// unplace plans a MemberCache that is not wanted any more. What becomes of its
-// children is said before it is deleted: who changed deletion.policy in the same
-// moment must not lose them.
+// unplace plans a MemberCache whose member is no longer chosen. Its policies are
+// updated before it is deleted: a change of deletion.policy in the same apply must
+// decide what happens to the children.
 func (p *plan) unplace(cc *v1alpha1.CacheCluster, existing *v1alpha1.MemberCache) {
 	switch {
 	case !equality.Semantic.DeepEqual(existing.Spec.Policies, cc.Spec.Policies):
@@ -145,12 +126,12 @@ func (p *plan) unplace(cc *v1alpha1.CacheCluster, existing *v1alpha1.MemberCache
 	case existing.DeletionTimestamp == nil:
 		p.remove = append(p.remove, existing)
 	}
-	p.verdict.Members = append(p.verdict.Members, status.Member{Name: existing.Spec.Cluster, Cache: existing,
+	p.summary.Members = append(p.summary.Members, status.Member{Name: existing.Spec.Cluster, Cache: existing,
 		Revision: existing.Spec.Revision})
 }
 
-// desired is the MemberCache of one member. Its finalizer is there from its first
-// moment on, so that its children can't be left behind.
+// desired returns the MemberCache of a member. It has the finalizer from the start, so
+// that a deletion at any time removes the children.
 func desired(cc *v1alpha1.CacheCluster, member string, template v1alpha1.CacheTemplate, revision string) *v1alpha1.MemberCache {
 	return &v1alpha1.MemberCache{
 		ObjectMeta: metav1.ObjectMeta{
@@ -167,12 +148,12 @@ func desired(cc *v1alpha1.CacheCluster, member string, template v1alpha1.CacheTe
 	}
 }
 
-// memberCacheName of a cache in a member. A CacheCluster's name holds no dot, so
-// no two give the same.
+// memberCacheName returns the name of the MemberCache of a CacheCluster in a member.
+// The name of a CacheCluster has no dot, so the result is unique.
 func memberCacheName(cacheCluster, member string) string { return cacheCluster + "." + member }
 
-// revised gives the existing MemberCache with what we want of it, or nil if it
-// already is so. Labels and finalizers of others stay.
+// revised returns the existing MemberCache with the desired spec, labels and
+// finalizers, or nil if it has them. Labels and finalizers of other owners stay.
 func revised(existing, want *v1alpha1.MemberCache) *v1alpha1.MemberCache {
 	updated := existing.DeepCopy()
 	updated.Spec = want.Spec
@@ -192,23 +173,35 @@ func revised(existing, want *v1alpha1.MemberCache) *v1alpha1.MemberCache {
 	return updated
 }
 
+// unknownMember returns the problem of a member that placement names and that has no
+// ClusterProfile.
 func unknownMember(m placement.Missing) *v1alpha1.Outcome {
 	return &v1alpha1.Outcome{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonUnknownMember,
-		Message: fmt.Sprintf("%s: %q: the hub has no member of this name", m.Field, m.Name),
-		Hint:    fmt.Sprintf("join it: reconcile-lab join %s --kubeconfig FILE; or correct the name: kubectl get clusterprofiles -A lists them", m.Name)}
+		Message: fmt.Sprintf("%s: %q: no ClusterProfile on the hub has this name", m.Field, m.Name),
+		Hint:    fmt.Sprintf("join the member: reconcile-lab join %s --kubeconfig FILE; or correct the name to one of: kubectl get clusterprofiles -A", m.Name)}
 }
 
+// ownerOf names the controller of a MemberCache of another owner.
+func ownerOf(mc *v1alpha1.MemberCache) string {
+	if owner := metav1.GetControllerOf(mc); owner != nil {
+		return fmt.Sprintf("%s %s with UID %s", owner.Kind, owner.Name, owner.UID)
+	}
+	return "no CacheCluster"
+}
+
+// nameConflict returns the problem of a member whose MemberCache name is taken.
 func nameConflict(existing *v1alpha1.MemberCache) *v1alpha1.Outcome {
 	return &v1alpha1.Outcome{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonNameConflict, SelfResolving: true,
-		Message: fmt.Sprintf("MemberCache %s belongs to an earlier CacheCluster of this name or to somebody else", existing.Name),
-		Hint:    "wait until it is gone, or delete it: kubectl delete mcache -n " + existing.Namespace + " " + existing.Name}
+		Message: fmt.Sprintf("MemberCache %s/%s exists and is owned by %s", existing.Namespace, existing.Name, ownerOf(existing)),
+		Hint:    "wait until it is deleted, or delete it: kubectl delete mcache -n " + existing.Namespace + " " + existing.Name}
 }
 
+// nothingMatches returns why placement chose no member.
 func nothingMatches(p v1alpha1.Placement, members []placement.Member) string {
 	if len(members) == 0 {
-		return "spec.placement: the hub has no members yet: join one: reconcile-lab join NAME --kubeconfig FILE"
+		return "spec.placement: the hub has no members; join one: reconcile-lab join NAME --kubeconfig FILE"
 	}
-	return fmt.Sprintf("spec.placement.clusterSelector: %q matches none of the %d members: compare with kubectl get clusterprofiles -A --show-labels",
+	return fmt.Sprintf("spec.placement.clusterSelector: %q selects none of the %d members; compare it with their labels: kubectl get clusterprofiles -A --show-labels",
 		metav1.FormatLabelSelector(p.ClusterSelector), len(members))
 }
 

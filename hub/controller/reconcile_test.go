@@ -1,52 +1,126 @@
 package controller
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/hub/status"
-	"github.com/reconcile-lab/reconcile-lab/internal/events"
 )
 
-func TestNothingIsRememberedOfACacheClusterThatIsGone(t *testing.T) {
-	r := &Reconciler{Events: events.NewSink(nil)}
-	cc := sessions("eu")
-	cc.UID = "gone"
-	r.pace.note(cc.UID, noon)
-	r.writes.Wrote(cc)
-	r.removed.note(cc.UID, &v1alpha1.MemberCache{})
-	r.forget(t.Context(), event.DeleteEvent{Object: cc}, nil)
-	if len(r.pace.wrote) > 0 || r.writes.Behind(cc) || len(r.removed.of) > 0 {
-		t.Errorf("remembered: %v, %v", r.pace.wrote, r.removed.of)
-	}
-}
-
-func TestAMemberCacheThatTheHubForbidsIsTriedAgainAndOneThatIsInvalidIsNot(t *testing.T) {
+func TestRecordResult_RetriesAForbiddenMemberCacheAndNotAnInvalidOne(t *testing.T) {
 	membercaches := schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "membercaches"}
 	for _, c := range []struct {
 		name  string
 		err   error
 		class v1alpha1.ErrorClass
-		again bool
+		retry bool
 	}{
 		{"a quota that may be raised", apierrors.NewForbidden(membercaches, "sessions.eu", nil), v1alpha1.ClassBlocked, true},
 		{"a field that only the user can correct", apierrors.NewInvalid(schema.GroupKind{Kind: "MemberCache"}, "sessions.eu", nil), v1alpha1.ClassInvalid, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cc := sessions("eu")
-			mc := asWanted(cc, "eu")
-			p := &plan{verdict: status.Input{Members: []status.Member{{Name: "eu", Placed: true}}}}
-			err := (&Reconciler{}).report(&mc, p, c.err)
-			if (err != nil) != c.again {
-				t.Errorf("error %v; tried again: want %t", err, c.again)
+			mc := desiredMemberCache(cc, "eu")
+			p := &plan{summary: status.Input{Members: []status.Member{{Name: "eu", Placed: true}}}}
+			err := recordResult(&mc, p, c.err)
+			if (err != nil) != c.retry {
+				t.Errorf("error %v; retry: want %t", err, c.retry)
 			}
 			if problem := p.entry("eu").Problem; problem == nil || problem.Class != c.class {
-				t.Errorf("the verdict is told %+v", problem)
+				t.Errorf("problem %+v", problem)
 			}
 		})
 	}
+}
+
+func TestRequeue_RepeatsSoonOnlyWithoutAnotherError(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "membercaches"}, "sessions.eu", nil)
+	failure := errors.New("quota")
+	for _, c := range []struct {
+		name string
+		err  error
+		soon bool
+		want string
+	}{
+		{"no error", nil, false, ""},
+		{"a conflict", conflict, true, ""},
+		{"a wrapped conflict", fmt.Errorf("write status: %w", conflict), true, ""},
+		{"a stale cache and a conflict", errors.Join(errStaleCache, fmt.Errorf("x: %w", conflict)), true, ""},
+		{"a conflict and a failure", errors.Join(conflict, errors.Join(failure, conflict)), false, "quota"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			result, err := requeue(c.err)
+			if (result.RequeueAfter > 0) != c.soon || (err != nil) != (c.want != "") || err != nil && err.Error() != c.want {
+				t.Errorf("requeue after %s, error %v", result.RequeueAfter, err)
+			}
+		})
+	}
+}
+
+func TestRunWrites_BoundsConcurrencyAndReportsEveryFailureInTheOrderOfNames(t *testing.T) {
+	r := newTestReconciler(t)
+	const members = 40
+	var mu sync.Mutex
+	running, most, ran := 0, 0, 0
+	var writes []write
+	for i := range members {
+		mc := &v1alpha1.MemberCache{}
+		mc.Name = fmt.Sprintf("sessions.member-%02d", members-i)
+		writes = append(writes, write{action: "create", memberCache: mc, done: func(err error) error { return err }, do: func(context.Context) error {
+			mu.Lock()
+			running++
+			ran++
+			most = max(most, running)
+			mu.Unlock()
+			time.Sleep(time.Millisecond)
+			mu.Lock()
+			running--
+			mu.Unlock()
+			if i%20 == 0 {
+				return errors.New(mc.Name + " failed")
+			}
+			return nil
+		}})
+	}
+	err := r.runWrites(t.Context(), writes)
+	if ran != members || most > r.concurrentWrites || most < 2 {
+		t.Errorf("%d of %d writes ran, up to %d at a time; want at most %d", ran, members, most, r.concurrentWrites)
+	}
+	if want := "sessions.member-20 failed\nsessions.member-40 failed"; err == nil || err.Error() != want {
+		t.Errorf("error %q, want %q", err, want)
+	}
+}
+
+func TestNew_ValidatesItsOptionsAndSetsDefaults(t *testing.T) {
+	reader := fake.NewClientBuilder().Build()
+	for name, o := range map[string]Options{
+		"Client": {APIReader: reader}, "APIReader": {Client: reader}, "Workers": {Client: reader, APIReader: reader, Workers: -1},
+	} {
+		if _, err := New(o); err == nil {
+			t.Errorf("%s is not validated", name)
+		}
+	}
+	r := newTestReconciler(t)
+	if r.inventoryNamespace != v1alpha1.InventoryNamespace || r.workers != 8 || r.concurrentWrites != 8 || r.clock == nil {
+		t.Errorf("defaults %+v", r)
+	}
+}
+
+func newTestReconciler(t *testing.T) *Reconciler {
+	t.Helper()
+	reader := fake.NewClientBuilder().Build()
+	r, err := New(Options{Client: reader, APIReader: reader})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }

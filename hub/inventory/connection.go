@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// connection is one member's cluster with a transport of its own.
+// connection is the cluster of one member, with a transport of its own.
 type connection struct {
 	cluster.Cluster
 	http    *http.Client
@@ -33,30 +33,31 @@ type connection struct {
 	api     discovery.DiscoveryInterface
 	version string
 
-	// context of the engagement, which end ends; stopped is closed when the
-	// cluster has stopped. All are set by fill.
+	// context is the context of the engagement, and cancel ends it. stopped is closed
+	// when the cluster has stopped. startAndSync sets all three.
 	context context.Context
-	end     context.CancelFunc
+	cancel  context.CancelFunc
 	stopped chan struct{}
-	// watchError is the last one of a watch of the cache, or nil.
+	// watchError is the last error of a watch of the cache, or nil.
 	watchError atomic.Pointer[error]
 }
 
-// Requests to one member; its own API server's fairness decides beyond that.
+// Requests to one member; the priority and fairness of its API server decides beyond
+// them.
 const (
 	memberQPS   = 100
 	memberBurst = 200
 )
 
-// connect makes a connection and asks the member nothing yet.
-// It goes through each of the given transports, the first one outermost.
-func connect(member string, kubeconfig []byte, o Options, through ...func(http.RoundTripper) http.RoundTripper) (*connection, error) {
+// connect returns a connection and sends no request. Requests go through the given
+// transports, the first one outermost.
+func connect(member string, kubeconfig []byte, o Options, wrappers ...func(http.RoundTripper) http.RoundTripper) (*connection, error) {
 	config, err := restConfig(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	// A dialer of its own keeps client-go from sharing one transport among members,
-	// and lets every connection be closed when the member is lost.
+	// With a dialer of its own, client-go does not share one transport among members, and
+	// every connection can be closed when the member is disengaged.
 	dialer := connrotation.NewDialer((&net.Dialer{Timeout: o.Timing.Deadline, KeepAlive: 15 * time.Second}).DialContext)
 	config.Dial = dialer.DialContext
 	config.QPS, config.Burst = memberQPS, memberBurst
@@ -64,12 +65,14 @@ func connect(member string, kubeconfig []byte, o Options, through ...func(http.R
 	if o.Transport != nil {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return o.Transport(member, next) })
 	}
-	// The last one that is wrapped around is the outermost, so that what a test's
-	// transport makes up counts as what the member answered.
-	for _, wrap := range slices.Backward(through) {
+	// The last wrapper is the outermost, so that an answer of a test's transport counts as
+	// an answer of the member.
+	for _, wrap := range slices.Backward(wrappers) {
 		config.Wrap(wrap)
 	}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return patient{next: next, now: o.Clock.Now} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return retryAfterTransport{next: next, now: o.Clock.Now}
+	})
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errCredential, err)
@@ -90,13 +93,13 @@ func connect(member string, kubeconfig []byte, o Options, through ...func(http.R
 	})
 	if err != nil {
 		c.close()
-		return nil, fmt.Errorf("set up the member's cluster: %w", err)
+		return nil, fmt.Errorf("create the cluster of the member: %w", err)
 	}
 	return c, nil
 }
 
-// staticMapper knows the kinds of the scheme by convention; asking each member's
-// discovery would cost two dozen requests at every engagement.
+// staticMapper returns a mapper that knows the kinds of the scheme by convention.
+// Discovery would cost two dozen requests at every engagement.
 func staticMapper(scheme *runtime.Scheme) meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
 	for gvk := range scheme.AllKnownTypes() {
@@ -109,7 +112,7 @@ func staticMapper(scheme *runtime.Scheme) meta.RESTMapper {
 	return mapper
 }
 
-// restConfig reads a kubeconfig that stands for itself.
+// restConfig parses a kubeconfig. It refuses one that runs a program or reads a file.
 func restConfig(kubeconfig []byte) (*rest.Config, error) {
 	if len(kubeconfig) == 0 {
 		return nil, errNoCredential
@@ -137,10 +140,10 @@ func restConfig(kubeconfig []byte) (*rest.Config, error) {
 
 var (
 	errNoCredential = errors.New("no credential")
-	errCredential   = errors.New("the kubeconfig in the member's Secret cannot be used")
+	errCredential   = errors.New("the kubeconfig in the Secret of the member cannot be used")
 )
 
-// probe asks whether the API server is ready and takes the credential.
+// probe returns an error unless the API server is ready and accepts the credential.
 func (c *connection) probe(ctx context.Context, deadline time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -153,7 +156,7 @@ func (c *connection) probe(ctx context.Context, deadline time.Duration) error {
 	return nil
 }
 
-// readVersion is best effort: a member that hides its version works all the same.
+// readVersion reads the Kubernetes version. A failure is ignored: nothing depends on it.
 func (c *connection) readVersion(ctx context.Context) {
 	raw, err := c.api.RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
 	var info version.Info
@@ -162,10 +165,9 @@ func (c *connection) readVersion(ctx context.Context) {
 	}
 }
 
-// permitted is an error if the account may not list one of the kinds any more. An
-// open watch outlives the right to it by up to ten minutes, in which the cache says
-// that nothing changes.
-func (c *connection) permitted(ctx context.Context, deadline time.Duration, kinds ...client.Object) error {
+// checkListRight returns an error if the account may no longer list one of the kinds. An
+// open watch outlives that right by up to ten minutes, in which the cache is stale.
+func (c *connection) checkListRight(ctx context.Context, deadline time.Duration, kinds ...client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	for _, object := range kinds {
@@ -181,7 +183,8 @@ func (c *connection) permitted(ctx context.Context, deadline time.Duration, kind
 		if gvk.Group == "" {
 			path = "/api/" + gvk.Version + "/" + mapping.Resource.Resource
 		}
-		// From the API server's memory, and nothing is called so.
+		// resourceVersion 0 is served from the cache of the API server, and no object has the
+		// name: the answer is empty.
 		err = c.api.RESTClient().Get().AbsPath(path).Param("resourceVersion", "0").
 			Param("fieldSelector", "metadata.name=reconcile-lab.probe").Do(ctx).Error()
 		if apierrors.IsForbidden(err) {
@@ -191,15 +194,15 @@ func (c *connection) permitted(ctx context.Context, deadline time.Duration, kind
 	return nil
 }
 
-// fill starts the cluster and returns when every kind is in its cache. The
-// connection must be closed also when it fails.
-func (c *connection) fill(ctx context.Context, o Options) error {
+// startAndSync starts the cluster and returns when its cache is synced. The connection
+// must be closed even if it fails.
+func (c *connection) startAndSync(ctx context.Context, o Options) error {
 	for _, object := range o.Kinds {
 		if _, err := c.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
 			return fmt.Errorf("%w: %w", errSync, err)
 		}
 	}
-	ctx, c.end = context.WithCancel(ctx)
+	ctx, c.cancel = context.WithCancel(ctx)
 	c.context = ctx
 	c.stopped = make(chan struct{})
 	go func() {
@@ -219,8 +222,8 @@ func (c *connection) fill(ctx context.Context, o Options) error {
 	return fmt.Errorf("%w within %s", errSync, o.Timing.Sync)
 }
 
-// ended says that the cluster's cache stopped by itself.
-func (c *connection) ended() bool {
+// hasEnded reports whether the cache stopped without close.
+func (c *connection) hasEnded() bool {
 	select {
 	case <-c.stopped:
 		return true
@@ -229,11 +232,11 @@ func (c *connection) ended() bool {
 	}
 }
 
-// close ends the connection's context, waits until nothing uses it any more and
+// close ends the context of the connection, waits until the cluster has stopped, and
 // closes every socket.
 func (c *connection) close() {
-	if c.end != nil {
-		c.end()
+	if c.cancel != nil {
+		c.cancel()
 		<-c.stopped
 	}
 	c.dialer.CloseAll()

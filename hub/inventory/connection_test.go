@@ -12,9 +12,9 @@ current-context: c
 contexts: [{name: c, context: {cluster: c, user: u}}]
 `
 
-// Whoever may write a member's Secret must not thereby run a program in the hub
-// or have it send one of its files elsewhere.
-func TestACredentialThatWouldRunAProgramOrReadAFileIsRefused(t *testing.T) {
+// Whoever may write the Secret of a member must not thereby run a program in the hub, or
+// make it send one of its files elsewhere.
+func TestRestConfig_RefusesACredentialThatRunsAProgramOrReadsAFile(t *testing.T) {
 	const plain = "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"
 	user := func(fields string) string {
 		return kubeconfigHead + plain + "users: [{name: u, user: {" + fields + "}}]\n"

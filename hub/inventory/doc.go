@@ -1,19 +1,25 @@
-// Package inventory turns the hub's ClusterProfiles and their credentials into
-// live member clusters. It is the multicluster provider of the hub manager.
+// Package inventory connects to the member clusters that the ClusterProfiles of the hub
+// name. It is the multicluster provider of the hub manager.
 //
-// Each member has a goroutine and a transport of its own, and nothing of one
-// member derives from another's: a member that hangs costs the others nothing.
-// A member is engaged only after a probe succeeded and its cache is filled, and
-// disengaged when two probes in a row fail; its context ends then and every
-// connection to it is closed. So is one that no longer lets the hub list what it
-// watches: an open watch outlives that right, and its cache then tells of the past.
-// When it answers again it is engaged anew, with a
-// fresh cache, so that no watch waits out a back-off.
+// # Members
 //
-// What is known of the connection is written to the ClusterProfile's condition
-// cache.reconcile-lab.io/Reachable, at transitions only, with reason and message.
+// Each member has a goroutine and a transport of its own, and shares nothing with
+// another member: a member that hangs does not delay the others. A member is engaged
+// after a probe succeeded and its cache is synced. It is disengaged when two probes in a
+// row fail: its context ends and every connection to it is closed. It is also
+// disengaged when the hub may no longer list a watched kind: an open watch outlives
+// that right, and its cache is then stale. When the member answers again, it is engaged
+// with a new cache, so that no watch waits for its backoff.
 //
-// A changed credential is tried first and takes the place of the old one only if
-// it works. Credentials that would run a program or read a file of the hub are
-// refused: who may write a Secret shall not thereby run code in the hub.
+// # Conditions
+//
+// The state of the connection is the condition cache.reconcile-lab.io/Reachable of the
+// ClusterProfile, and the end of the credential is CredentialExpiring. They are written
+// on transitions only.
+//
+// # Credentials
+//
+// A new credential is tried first, and replaces the old one only if it works. A
+// credential that runs a program or reads a file of the hub is refused: whoever may
+// write a Secret must not thereby run code in the hub.
 package inventory

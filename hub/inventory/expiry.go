@@ -14,31 +14,32 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// lifetime of a credential. The zero value has no end that the hub can see.
+// lifetime is the lifetime of a credential. The zero value has no known end.
 type lifetime struct {
 	from, until time.Time
-	what        string
+	// kind is "token" or "client certificate".
+	kind string
 }
 
-// soon is how long before its end a credential is called expiring; one that lives
-// shorter than three times that is from the last third of its life on.
-const soon = 30 * 24 * time.Hour
+// expiryWarning is how long before its end a credential counts as expiring. A credential
+// with a shorter lifetime than three times that does so in its last third.
+const expiryWarning = 30 * 24 * time.Hour
 
-// lifetimeOf reads the end of a credential: of its client certificate or its token,
-// whichever comes first.
+// lifetimeOf returns the lifetime of a credential: that of its client certificate or of
+// its token, whichever ends first.
 func lifetimeOf(kubeconfig []byte) lifetime {
 	config, err := restConfig(kubeconfig)
 	if err != nil {
 		return lifetime{}
 	}
-	certificate, token := ofCertificate(config.CertData), ofToken(config.BearerToken)
+	certificate, token := certificateLifetime(config.CertData), tokenLifetime(config.BearerToken)
 	if certificate.until.IsZero() || !token.until.IsZero() && token.until.Before(certificate.until) {
 		return token
 	}
 	return certificate
 }
 
-func ofCertificate(chain []byte) lifetime {
+func certificateLifetime(chain []byte) lifetime {
 	block, _ := pem.Decode(chain)
 	if block == nil {
 		return lifetime{}
@@ -47,12 +48,12 @@ func ofCertificate(chain []byte) lifetime {
 	if err != nil {
 		return lifetime{}
 	}
-	return lifetime{from: certificate.NotBefore, until: certificate.NotAfter, what: "client certificate"}
+	return lifetime{from: certificate.NotBefore, until: certificate.NotAfter, kind: "client certificate"}
 }
 
-// ofToken reads a token that is a JSON Web Token. It is the member's to verify; who
-// forges an end here deceives only about that.
-func ofToken(token string) lifetime {
+// tokenLifetime returns the lifetime of a JSON Web Token. The member verifies the token;
+// a forged end here has no other effect than a wrong condition.
+func tokenLifetime(token string) lifetime {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
 		return lifetime{}
@@ -69,48 +70,48 @@ func ofToken(token string) lifetime {
 	if !ok {
 		return lifetime{}
 	}
-	l := lifetime{until: until, what: "token"}
+	l := lifetime{until: until, kind: "token"}
 	l.from, _ = numericDate(claims.Issued)
 	return l
 }
 
-// numericDate is seconds since 1970, possibly with a fraction (RFC 7519, section 2).
+// numericDate converts seconds since 1970, possibly with a fraction (RFC 7519, section 2).
 func numericDate(n json.Number) (time.Time, bool) {
 	seconds, err := n.Float64()
-	// Up to the year 9999: what lies beyond cannot be written as RFC 3339.
+	// RFC 3339 ends with the year 9999.
 	if err != nil || seconds <= 0 || seconds > 253402300799 {
 		return time.Time{}, false
 	}
 	return time.Unix(int64(seconds), 0).UTC(), true
 }
 
-// warnAt is when the end is near.
+// warnAt returns the time from which the credential counts as expiring.
 func (l lifetime) warnAt() time.Time {
-	before := soon
+	before := expiryWarning
 	if life := l.until.Sub(l.from); !l.from.IsZero() && life > 0 {
 		before = min(before, life/3)
 	}
 	return l.until.Add(-before)
 }
 
-// condition says whether the end is near; nil where there is none. Its message
-// changes once a day at most.
+// condition returns the condition CredentialExpiring, or nil without a known end. Its
+// message changes at most once a day.
 func (l lifetime) condition(member string, now time.Time) *metav1.Condition {
 	if l.until.IsZero() {
 		return nil
 	}
 	c := &metav1.Condition{Type: v1alpha1.ConditionCredentialExpiring, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonCredentialValid}
 	end := l.until.UTC().Format("2006-01-02 15:04 UTC")
-	remedy := fmt.Sprintf("renew it: reconcile-lab join %s --kubeconfig FILE", member)
+	remedy := fmt.Sprintf("renew it with: reconcile-lab join %s --kubeconfig FILE", member)
 	switch left := l.until.Sub(now); {
 	case left <= 0:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonCredentialExpired
-		c.Message = fmt.Sprintf("the hub's %s for the member expired at %s: %s", l.what, end, remedy)
+		c.Message = fmt.Sprintf("the hub's %s for the member expired at %s; %s", l.kind, end, remedy)
 	case !now.Before(l.warnAt()):
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonCredentialExpiresSoon
-		c.Message = fmt.Sprintf("the hub's %s for the member expires at %s, %s: %s", l.what, end, daysLeft(left), remedy)
+		c.Message = fmt.Sprintf("the hub's %s for the member expires at %s, %s; %s", l.kind, end, daysLeft(left), remedy)
 	default:
-		c.Message = fmt.Sprintf("the hub's %s for the member expires at %s, %s", l.what, end, daysLeft(left))
+		c.Message = fmt.Sprintf("the hub's %s for the member expires at %s, %s", l.kind, end, daysLeft(left))
 	}
 	return c
 }

@@ -54,7 +54,7 @@ func withCertificate(t *testing.T, from, until time.Time, token string) []byte {
 		kubeconfigHead, data("CERTIFICATE", der), data("EC PRIVATE KEY", private), token)
 }
 
-func TestTheEndOfACredentialIsACondition(t *testing.T) {
+func TestLifetimeCondition_ReportsTheEndOfACredential(t *testing.T) {
 	claims := func(issued, expires time.Time) string {
 		return jwt(fmt.Sprintf(`{"iat":%d,"exp":%d}`, issued.Unix(), expires.Unix()))
 	}
@@ -66,22 +66,22 @@ func TestTheEndOfACredentialIsACondition(t *testing.T) {
 		reason     string
 		says       string
 	}{
-		{"a token of a Secret", "it has no end", withToken(jwt(`{"sub":"x"}`)), "", "", ""},
-		{"a token that is none of the kind", "nothing is known", withToken("abc.def"), "", "", ""},
-		{"a token of three parts that is none", "nothing is known", withToken("a.b.c"), "", "", ""},
-		{"an end that is no number", "nothing is known", withToken(jwt(`{"exp":"tomorrow"}`)), "", "", ""},
-		{"an end beyond all years", "nothing can be said of it", withToken(jwt(`{"exp":1e300}`)), "", "", ""},
-		{"no credential", "there is no end", nil, "", "", ""},
-		{"a token of a year, 31 days before its end", "it is far", withToken(claims(year, noon.Add(31*day))), metav1.ConditionFalse, v1alpha1.ReasonCredentialValid, "token for the member expires at 2026-12-31 12:00 UTC, in 31 days"},
-		{"a token of a year, 30 days before its end", "it is near", withToken(claims(year, noon.Add(30*day))), metav1.ConditionTrue, v1alpha1.ReasonCredentialExpiresSoon, "in 30 days: renew it: reconcile-lab join eu-1 --kubeconfig FILE"},
-		{"a token of a year, on its last day", "it is near", withToken(claims(year, noon.Add(day+time.Hour))), metav1.ConditionTrue, v1alpha1.ReasonCredentialExpiresSoon, "in 1 day:"},
+		{"a token of a Secret", "it does not expire", withToken(jwt(`{"sub":"x"}`)), "", "", ""},
+		{"an opaque token", "its end is unknown", withToken("abc.def"), "", "", ""},
+		{"a token of three parts that is not a JWT", "its end is unknown", withToken("a.b.c"), "", "", ""},
+		{"an end that is no number", "its end is unknown", withToken(jwt(`{"exp":"tomorrow"}`)), "", "", ""},
+		{"an end after the year 9999", "it cannot be formatted", withToken(jwt(`{"exp":1e300}`)), "", "", ""},
+		{"no credential", "there is nothing that expires", nil, "", "", ""},
+		{"a token of a year, 31 days before its end", "the warning begins at 30 days", withToken(claims(year, noon.Add(31*day))), metav1.ConditionFalse, v1alpha1.ReasonCredentialValid, "token for the member expires at 2026-12-31 12:00 UTC, in 31 days"},
+		{"a token of a year, 30 days before its end", "the warning begins at 30 days", withToken(claims(year, noon.Add(30*day))), metav1.ConditionTrue, v1alpha1.ReasonCredentialExpiresSoon, "in 30 days; renew it with: reconcile-lab join eu-1 --kubeconfig FILE"},
+		{"a token of a year, on its last day", "one day is left", withToken(claims(year, noon.Add(day+time.Hour))), metav1.ConditionTrue, v1alpha1.ReasonCredentialExpiresSoon, "in 1 day;"},
 		{"a token of three hours, in its second", "two thirds are not over", withToken(claims(noon.Add(-time.Hour), noon.Add(2*time.Hour))), metav1.ConditionFalse, v1alpha1.ReasonCredentialValid, "in less than a day"},
 		{"a token of three hours, in its third", "two thirds are over", withToken(claims(noon.Add(-2*time.Hour), noon.Add(time.Hour))), metav1.ConditionTrue, v1alpha1.ReasonCredentialExpiresSoon, "in less than a day"},
-		{"a token that does not say since when", "30 days count", withToken(jwt(fmt.Sprintf(`{"exp":%d.5}`, noon.Add(29*day).Unix()))), metav1.ConditionTrue, v1alpha1.ReasonCredentialExpiresSoon, "in 29 days"},
-		{"a token that is over", "it is of no use", withToken(claims(year, noon)), metav1.ConditionTrue, v1alpha1.ReasonCredentialExpired, "expired at 2026-11-30 12:00 UTC: renew it"},
-		{"a certificate", "its own end counts", withCertificate(t, year, noon.Add(10*day), ""), metav1.ConditionTrue, v1alpha1.ReasonCredentialExpiresSoon, "client certificate for the member expires at 2026-12-10 12:00 UTC, in 10 days"},
-		{"a certificate and a token that ends sooner", "the first end counts", withCertificate(t, year, noon.Add(90*day), claims(year, noon.Add(5*day))), metav1.ConditionTrue, v1alpha1.ReasonCredentialExpiresSoon, "token"},
-		{"a certificate and a token that ends later", "the first end counts", withCertificate(t, year, noon.Add(90*day), claims(year, noon.Add(95*day))), metav1.ConditionFalse, v1alpha1.ReasonCredentialValid, "client certificate"},
+		{"a token without a begin", "the warning begins at 30 days", withToken(jwt(fmt.Sprintf(`{"exp":%d.5}`, noon.Add(29*day).Unix()))), metav1.ConditionTrue, v1alpha1.ReasonCredentialExpiresSoon, "in 29 days"},
+		{"an expired token", "its end has passed", withToken(claims(year, noon)), metav1.ConditionTrue, v1alpha1.ReasonCredentialExpired, "expired at 2026-11-30 12:00 UTC; renew it"},
+		{"a certificate", "its end is used", withCertificate(t, year, noon.Add(10*day), ""), metav1.ConditionTrue, v1alpha1.ReasonCredentialExpiresSoon, "client certificate for the member expires at 2026-12-10 12:00 UTC, in 10 days"},
+		{"a certificate and a token that ends sooner", "the first end is used", withCertificate(t, year, noon.Add(90*day), claims(year, noon.Add(5*day))), metav1.ConditionTrue, v1alpha1.ReasonCredentialExpiresSoon, "token"},
+		{"a certificate and a token that ends later", "the first end is used", withCertificate(t, year, noon.Add(90*day), claims(year, noon.Add(95*day))), metav1.ConditionFalse, v1alpha1.ReasonCredentialValid, "client certificate"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := lifetimeOf(c.kubeconfig).condition("eu-1", noon)
@@ -95,8 +95,8 @@ func TestTheEndOfACredentialIsACondition(t *testing.T) {
 	}
 }
 
-func TestTheMessageOfAnEndChangesOnceADay(t *testing.T) {
-	l := lifetime{from: noon, until: noon.Add(90 * day), what: "token"}
+func TestLifetimeCondition_ChangesItsMessageOnceADay(t *testing.T) {
+	l := lifetime{from: noon, until: noon.Add(90 * day), kind: "token"}
 	distinct := map[string]bool{}
 	const days = 95
 	for at := noon; at.Before(noon.Add(days * day)); at = at.Add(time.Hour) {
@@ -107,25 +107,25 @@ func TestTheMessageOfAnEndChangesOnceADay(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheCredentialInUseIsOnTheProfileUntilOneWithoutAnEndTakesItsPlace(t *testing.T) {
+func TestMember_PublishesTheEndOfTheCredentialUntilItIsReplaced(t *testing.T) {
 	r, server := newRig(t), startServer(t)
 	short := jwt(fmt.Sprintf(`{"exp":%d}`, time.Now().Add(5*day).Unix()))
 	server.accept(short, true)
 	m, leave := r.join("ends", server.kubeconfig(short))
-	eventually(t, "the profile tells of the end", func() bool {
+	eventually(t, "the profile has the end", func() bool {
 		c := meta.FindStatusCondition(r.profile("ends").Status.Conditions, v1alpha1.ConditionCredentialExpiring)
 		return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonCredentialExpiresSoon
 	})
 	if got := valueOf(t, credentialExpiry.WithLabelValues("ends")); got < float64(time.Now().Add(4*day).Unix()) {
-		t.Errorf("the metric says %f", got)
+		t.Errorf("the metric is %f", got)
 	}
-	m.offer(server.kubeconfig("good"))
-	eventually(t, "the profile tells of no end", func() bool {
+	m.setCredential(server.kubeconfig("good"))
+	eventually(t, "the profile has no end", func() bool {
 		return meta.FindStatusCondition(r.profile("ends").Status.Conditions, v1alpha1.ConditionCredentialExpiring) == nil
 	})
-	r.says("ends", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
+	r.waitForReachable("ends", metav1.ConditionTrue, v1alpha1.ReasonReachable, answersMessage)
 	leave()
 	if n := seriesOf("ends"); n > 0 {
-		t.Errorf("%d series are left of a member that left", n)
+		t.Errorf("%d series remain of a member that left", n)
 	}
 }

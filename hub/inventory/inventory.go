@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -26,44 +27,46 @@ import (
 
 // Options of an Inventory.
 type Options struct {
-	// Hub returns the hub's cluster; it is asked for at Start, because a manager is
-	// made after its provider.
+	// Hub returns the cluster of the hub. It is called after Start, because a manager is
+	// created after its provider. Required.
 	Hub func() cluster.Cluster
-	// Namespace of the ClusterProfiles and their credentials.
+	// Namespace of the ClusterProfiles and of the credentials;
+	// v1alpha1.InventoryNamespace if empty.
 	Namespace string
-	// Scheme, Cache and Kinds of a member's cluster: the kinds must be in its cache
-	// before it is engaged.
+	// Scheme, Cache and Kinds of a member's cluster. The cache holds the kinds before
+	// the member is engaged. Scheme is required.
 	Scheme *runtime.Scheme
 	Cache  cache.Options
 	Kinds  []client.Object
-	// Transport goes around the HTTP transport of a member's connection, if set.
+	// Transport wraps the HTTP transport of a member's connection, if set.
 	Transport func(member string, next http.RoundTripper) http.RoundTripper
-	// NewInformer makes the informers of a member's cache; client-go's own if nil.
+	// NewInformer returns the constructor of the informers of a member's cache; that of
+	// client-go if nil.
 	NewInformer func(member string) NewInformer
-	// Timing of probes; DefaultTiming if zero.
+	// Timing of the probes; DefaultTiming if zero.
 	Timing Timing
-	// Clock; the real one if nil.
+	// Clock of the inventory; the real one if nil.
 	Clock clock.PassiveClock
 }
 
-// NewInformer makes an informer, as cache.Options has it.
+// NewInformer is the constructor of an informer, as in cache.Options.
 type NewInformer = func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
 
-// Timing of probes. A member is lost at most Interval + Recheck + 2*Deadline after
-// it fell silent.
+// Timing of probes. A member is disengaged at most Interval + Recheck + 2*Deadline after
+// it stopped to answer.
 type Timing struct {
-	// Interval between probes of a member that answers, Recheck after a first
-	// failure.
+	// Interval between the probes of a reachable member; Recheck after a failed one.
 	Interval, Recheck time.Duration
 	// Deadline of one probe.
 	Deadline time.Duration
-	// Retry between probes of a lost member, growing to MaxRetry.
+	// Retry is the first interval between the probes of an unreachable member. It
+	// doubles up to MaxRetry.
 	Retry, MaxRetry time.Duration
-	// Sync bounds the first filling of a member's cache.
+	// Sync bounds the first sync of a member's cache.
 	Sync time.Duration
 }
 
-// DefaultTiming notices a lost member within 12 s, and its return within 3.
+// DefaultTiming detects an unreachable member within 12 s, and its return within 3 s.
 var DefaultTiming = Timing{
 	Interval: 5 * time.Second, Recheck: time.Second, Deadline: 3 * time.Second,
 	Retry: 500 * time.Millisecond, MaxRetry: 2500 * time.Millisecond, Sync: 30 * time.Second,
@@ -71,14 +74,15 @@ var DefaultTiming = Timing{
 
 // Inventory is a multicluster provider over ClusterProfiles.
 type Inventory struct {
-	registry
-	options Options
+	options  Options
+	registry *registry
 
 	lock    sync.Mutex
 	members map[string]*member
-	// leaving are members that may still hold connections, by name.
-	leaving map[string]chan struct{}
-	running sync.WaitGroup
+	// stopping holds the done channels of members that left and may still have open
+	// connections, by name.
+	stopping map[string]chan struct{}
+	running  sync.WaitGroup
 }
 
 var (
@@ -86,22 +90,41 @@ var (
 	_ multicluster.ProviderRunnable = &Inventory{}
 )
 
-// New gives an Inventory that a multicluster manager starts.
-func New(o Options) *Inventory {
+// New returns an Inventory that a multicluster manager starts.
+func New(o Options) (*Inventory, error) {
+	if o.Hub == nil {
+		return nil, errors.New("Hub is required")
+	}
+	if o.Scheme == nil {
+		return nil, errors.New("Scheme is required")
+	}
+	if o.Namespace == "" {
+		o.Namespace = v1alpha1.InventoryNamespace
+	}
 	if o.Timing == (Timing{}) {
 		o.Timing = DefaultTiming
+	}
+	if t := o.Timing; min(t.Interval, t.Recheck, t.Deadline, t.Retry, t.MaxRetry, t.Sync) <= 0 {
+		return nil, fmt.Errorf("Timing: %+v: every duration must be positive", t)
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Inventory{
-		registry: registry{engaged: map[multicluster.ClusterName]*connection{}},
-		options:  o, members: map[string]*member{}, leaving: map[string]chan struct{}{},
-	}
+	return &Inventory{options: o, registry: newRegistry(), members: map[string]*member{}, stopping: map[string]chan struct{}{}}, nil
 }
 
-// Start follows ClusterProfiles and credentials until ctx is done, and returns
-// when every member was let go.
+// Get returns an engaged member, or an error that wraps ErrClusterNotFound.
+func (i *Inventory) Get(_ context.Context, name multicluster.ClusterName) (cluster.Cluster, error) {
+	return i.registry.get(name)
+}
+
+// IndexField indexes a field in the cache of every member, now and later.
+func (i *Inventory) IndexField(ctx context.Context, object client.Object, field string, extract client.IndexerFunc) error {
+	return i.registry.indexField(ctx, object, field, extract)
+}
+
+// Start follows ClusterProfiles and credentials until ctx ends. It returns when the
+// connections of all members are closed.
 func (i *Inventory) Start(ctx context.Context, aware multicluster.Aware) error {
 	defer i.running.Wait()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
@@ -120,8 +143,8 @@ func (i *Inventory) Start(ctx context.Context, aware multicluster.Aware) error {
 		if shutdown {
 			return nil
 		}
-		if err := i.follow(ctx, aware, name); err != nil && ctx.Err() == nil {
-			logger.Error(err, "follow a ClusterProfile", "cluster", name)
+		if err := i.reconcile(ctx, aware, name); err != nil && ctx.Err() == nil {
+			logger.Error(err, "Failed to reconcile a ClusterProfile", "member", name)
 			queue.AddRateLimited(name)
 		} else {
 			queue.Forget(name)
@@ -130,7 +153,7 @@ func (i *Inventory) Start(ctx context.Context, aware multicluster.Aware) error {
 	}
 }
 
-// watch enqueues a member's name at every event of its profile or credential.
+// watch enqueues the name of a member at every event of its profile or credential.
 func (i *Inventory) watch(ctx context.Context, queue workqueue.TypedInterface[string]) (unwatch func(), err error) {
 	var registered []func()
 	unwatch = func() {
@@ -139,18 +162,8 @@ func (i *Inventory) watch(ctx context.Context, queue workqueue.TypedInterface[st
 		}
 	}
 	enqueue := func(object any) {
-		if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-			object = tombstone.Obj
-		}
-		switch o := object.(type) {
-		case *clusterinventory.ClusterProfile:
-			if o.Namespace == i.options.Namespace {
-				queue.Add(o.Name)
-			}
-		case *corev1.Secret:
-			if name := o.Labels[v1alpha1.LabelCredentialOf]; name != "" && o.Namespace == i.options.Namespace {
-				queue.Add(name)
-			}
+		if name := i.memberOf(object); name != "" {
+			queue.Add(name)
 		}
 	}
 	for _, object := range []client.Object{&clusterinventory.ClusterProfile{}, &corev1.Secret{}} {
@@ -169,8 +182,27 @@ func (i *Inventory) watch(ctx context.Context, queue workqueue.TypedInterface[st
 	return unwatch, nil
 }
 
-// follow makes the running members match one profile and its credential.
-func (i *Inventory) follow(ctx context.Context, aware multicluster.Aware, name string) error {
+// memberOf returns the member that an object of an event belongs to, or an empty name.
+func (i *Inventory) memberOf(object any) string {
+	if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = tombstone.Obj
+	}
+	switch o := object.(type) {
+	case *clusterinventory.ClusterProfile:
+		if o.Namespace == i.options.Namespace {
+			return o.Name
+		}
+	case *corev1.Secret:
+		if o.Namespace == i.options.Namespace {
+			return o.Labels[v1alpha1.LabelCredentialOf]
+		}
+	}
+	return ""
+}
+
+// reconcile starts or stops a member as its profile requires, and hands over the
+// credential.
+func (i *Inventory) reconcile(ctx context.Context, aware multicluster.Aware, name string) error {
 	hub := i.options.Hub().GetCache()
 	profile := &clusterinventory.ClusterProfile{}
 	err := hub.Get(ctx, client.ObjectKey{Namespace: i.options.Namespace, Name: name}, profile)
@@ -179,7 +211,7 @@ func (i *Inventory) follow(ctx context.Context, aware multicluster.Aware, name s
 	}
 	_, usable := placement.Usable(name)
 	if apierrors.IsNotFound(err) || profile.DeletionTimestamp != nil || !usable {
-		i.leave(name)
+		i.stopMember(name)
 		return nil
 	}
 	kubeconfig, err := i.credential(ctx, hub, name)
@@ -191,17 +223,17 @@ func (i *Inventory) follow(ctx context.Context, aware multicluster.Aware, name s
 	m, ok := i.members[name]
 	if !ok {
 		m = newMember(ctx, i, name)
-		m.before = i.leaving[name]
-		delete(i.leaving, name)
+		m.previous = i.stopping[name]
+		delete(i.stopping, name)
 		i.members[name] = m
 		i.running.Go(func() { m.run(aware) })
 	}
-	m.offer(kubeconfig)
+	m.setCredential(kubeconfig)
 	return nil
 }
 
-// credential is the kubeconfig in the member's Secret, or nil where there is
-// none. Of several Secrets the first by name counts.
+// credential returns the kubeconfig in the Secret of a member, or nil without one. Of
+// several Secrets, the first by name is used.
 func (i *Inventory) credential(ctx context.Context, hub client.Reader, name string) ([]byte, error) {
 	var secrets corev1.SecretList
 	err := hub.List(ctx, &secrets, client.InNamespace(i.options.Namespace), client.MatchingLabels{v1alpha1.LabelCredentialOf: name})
@@ -220,22 +252,24 @@ func (i *Inventory) credential(ctx context.Context, hub client.Reader, name stri
 	return first.Data[v1alpha1.CredentialKey], nil
 }
 
-func (i *Inventory) leave(name string) {
+// stopMember stops a member that left. A new member of its name waits until its
+// connections are closed.
+func (i *Inventory) stopMember(name string) {
 	i.lock.Lock()
 	defer i.lock.Unlock()
-	if m, ok := i.members[name]; ok {
-		delete(i.members, name)
-		i.leaving[name] = m.done
-		m.stop()
-		i.running.Go(func() { <-m.done; i.left(name, m.done) })
+	m, ok := i.members[name]
+	if !ok {
+		return
 	}
-}
-
-// left forgets a member that has let go of everything.
-func (i *Inventory) left(name string, done chan struct{}) {
-	i.lock.Lock()
-	defer i.lock.Unlock()
-	if i.leaving[name] == done {
-		delete(i.leaving, name)
-	}
+	delete(i.members, name)
+	i.stopping[name] = m.done
+	m.stop()
+	i.running.Go(func() {
+		<-m.done
+		i.lock.Lock()
+		defer i.lock.Unlock()
+		if i.stopping[name] == m.done {
+			delete(i.stopping, name)
+		}
+	})
 }

@@ -16,81 +16,93 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 )
 
-// lostAfter is how many probes in a row a member may miss.
-const lostAfter = 2
+// maxFailedProbes is how many probes in a row may fail before a member is disengaged.
+const maxFailedProbes = 2
 
-// maxRotation bounds the time between two tries of a credential that did not work.
-const maxRotation = 5 * time.Minute
+// maxRotationRetry bounds the retry interval of a credential that did not work.
+const maxRotationRetry = 5 * time.Minute
 
-// member follows one member for as long as its ClusterProfile exists. All but the
-// first block belongs to the goroutine of run.
+// member manages the connection to one member while its ClusterProfile exists. All
+// fields but those of the first block belong to the goroutine of run.
 type member struct {
-	inventory *Inventory
-	name      string
-	context   context.Context
-	stop      context.CancelFunc
-	offers    chan []byte
-	metrics   *memberMetrics
-	// before is closed when an earlier member of this name has let go of everything;
-	// done is closed when this one has.
-	before, done chan struct{}
+	inventory   *Inventory
+	name        string
+	context     context.Context
+	stop        context.CancelFunc
+	credentials chan []byte
+	metrics     *memberMetrics
+	// previous is closed when an earlier member of this name has closed its
+	// connections; done is closed when this one has.
+	previous, done chan struct{}
 
 	credential []byte
-	live       *connection
-	failures   int
-	ticks      int
-	state      reachability
-	// life is that of the credential that it was read of.
-	life struct {
-		of []byte
+	// engaged is the connection that the controllers use, or nil.
+	engaged *connection
+	// failedProbes is the number of probes and connection attempts in a row that failed.
+	failedProbes int
+	// ticks counts successful probes; it selects the kind whose rights are checked.
+	ticks int
+	state reachability
+	// expiry caches the lifetime of the credential that it was read from.
+	expiry struct {
+		credential []byte
 		lifetime
 	}
 
-	// wanted is a newer credential that is being tried, or nil; trial gives what came of
-	// the one that is tried, and is nil where none is.
+	rotation rotation
+}
+
+// rotation is the state of a newer credential.
+type rotation struct {
+	// wanted is the newer credential, or nil.
 	wanted []byte
-	trial  chan dialed
-	// refused is a newer credential that did not work, how often, and when it is
-	// tried again; nil where there is none.
+	// result receives the result of the credential that is being tried; nil if none is.
+	result chan dialResult
+	// refused is the newer credential that did not work, or nil; refusals counts its
+	// attempts, and retryAt is the time of the next one.
 	refused  []byte
 	refusals int
 	retryAt  time.Time
 }
 
-// dialed is what came of a credential.
-type dialed struct {
+// reset drops the newer credential.
+func (r *rotation) reset() { r.wanted, r.refused = nil, nil }
+
+// dialResult is a connection or an error.
+type dialResult struct {
 	credential []byte
-	next       *connection
+	connection *connection
 	err        error
 }
 
 func newMember(ctx context.Context, i *Inventory, name string) *member {
 	ctx, stop := context.WithCancel(ctx)
-	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithName("inventory").WithValues("cluster", name))
-	return &member{inventory: i, name: name, context: ctx, stop: stop, offers: make(chan []byte, 1),
+	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithName("inventory").WithValues("member", name))
+	return &member{inventory: i, name: name, context: ctx, stop: stop, credentials: make(chan []byte, 1),
 		metrics: newMemberMetrics(name), done: make(chan struct{})}
 }
 
-// offer hands over the latest credential; only the last one counts.
-func (m *member) offer(kubeconfig []byte) {
+// setCredential hands over the latest credential; an earlier one that was not taken
+// yet is dropped.
+func (m *member) setCredential(kubeconfig []byte) {
 	select {
-	case <-m.offers:
+	case <-m.credentials:
 	default:
 	}
-	m.offers <- kubeconfig
+	m.credentials <- kubeconfig
 }
 
-// run probes, engages and lets go until the member leaves.
+// run probes, engages and disengages the member until its context ends.
 func (m *member) run(aware multicluster.Aware) {
 	defer close(m.done)
-	if m.before != nil {
-		<-m.before
+	if m.previous != nil {
+		<-m.previous
 	}
 	m.metrics.begin()
 	defer m.metrics.end()
-	defer m.disengage()
-	defer m.dropTrial()
-	// The first offer comes before the first tick.
+	defer m.disengage("the member left, or the manager stops")
+	defer m.closeRotation()
+	// The first credential comes before the first tick.
 	due := time.Now().Add(m.inventory.options.Timing.Interval)
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
@@ -99,13 +111,13 @@ func (m *member) run(aware multicluster.Aware) {
 		select {
 		case <-m.context.Done():
 			return
-		case kubeconfig := <-m.offers:
-			m.take(aware, kubeconfig)
-		case d := <-m.trial:
-			earlier := m.live
-			if m.rotated(aware, d); m.live != nil && m.live != earlier {
-				// What took its place is probed at once: whoever waits for the hub to take
-				// another way sees that it has.
+		case kubeconfig := <-m.credentials:
+			m.takeCredential(aware, kubeconfig)
+		case result := <-m.rotation.result:
+			before := m.engaged
+			if m.finishRotation(aware, result); m.engaged != nil && m.engaged != before {
+				// The new connection is probed at once: a client that waits for the hub to use
+				// another route sees that it does.
 				due = time.Now()
 			}
 		case <-timer.C:
@@ -113,160 +125,176 @@ func (m *member) run(aware multicluster.Aware) {
 			ticked = true
 		}
 		m.publish()
-		// An offer may bring the next tick forward and never puts it off: a profile that
-		// somebody writes each second must not keep the member from being probed.
-		if next := time.Now().Add(m.pause()); ticked || next.Before(due) {
+		// An event may bring the next tick forward and never delays it: a profile that
+		// is written each second must not keep the member from being probed.
+		if next := time.Now().Add(m.probePause()); ticked || next.Before(due) {
 			due = next
 		}
 		timer.Reset(time.Until(due))
 	}
 }
 
-// take makes a credential the one in use. While the member answers, a new one
-// must work before it takes the place of the old.
-func (m *member) take(aware multicluster.Aware, kubeconfig []byte) {
+// takeCredential starts to use a credential. While the member is engaged, a new one
+// must work before it replaces the old one.
+func (m *member) takeCredential(aware multicluster.Aware, kubeconfig []byte) {
 	switch {
 	case bytes.Equal(kubeconfig, m.credential) && m.state.known():
-		// The event was about something else, such as the profile's status, or took
-		// back a credential that did not work.
-		if m.live != nil {
-			m.state = reachable(answers)
+		// The event was about something else, such as the status of the profile, or it
+		// restored the credential that works.
+		if m.engaged != nil {
+			m.state = reachable(answersMessage)
 		}
-		m.wanted, m.refused = nil, nil
-	case m.live != nil && m.refused != nil && bytes.Equal(kubeconfig, m.refused):
-		m.rotateAgain()
-	case m.live == nil || len(kubeconfig) == 0:
-		m.disengage()
-		m.credential, m.wanted, m.refused = kubeconfig, nil, nil
-		m.failures = 0
+		m.rotation.reset()
+	case m.engaged != nil && m.rotation.refused != nil && bytes.Equal(kubeconfig, m.rotation.refused):
+		m.retryRotation()
+	case m.engaged == nil || len(kubeconfig) == 0:
+		m.disengage("the credential changed")
+		m.credential = kubeconfig
+		m.rotation.reset()
+		m.failedProbes = 0
 		m.tick(aware)
 	default:
-		m.rotate(kubeconfig)
+		m.startRotation(kubeconfig)
 	}
 }
 
-// rotate fills a second cache before it gives up the first: a credential that is
-// taken but may not watch would otherwise cost the member its connection. Meanwhile
-// that one is probed as ever.
-func (m *member) rotate(kubeconfig []byte) {
-	m.wanted = kubeconfig
-	if m.trial != nil {
-		// It comes next.
+// startRotation syncs a second cache before the first one is given up: a credential
+// that is accepted but may not watch would otherwise cost the member its connection.
+// The engaged connection is probed meanwhile.
+func (m *member) startRotation(kubeconfig []byte) {
+	m.rotation.wanted = kubeconfig
+	if m.rotation.result != nil {
+		// finishRotation starts it.
 		return
 	}
-	trial := make(chan dialed, 1)
-	m.trial = trial
+	result := make(chan dialResult, 1)
+	m.rotation.result = result
 	go func() {
 		next, err := m.dial(kubeconfig)
-		trial <- dialed{kubeconfig, next, err}
+		result <- dialResult{kubeconfig, next, err}
 	}()
 }
 
-// rotated goes on with what came of a credential, if it is still wanted.
-func (m *member) rotated(aware multicluster.Aware, d dialed) {
-	m.trial = nil
+// finishRotation uses the result of a credential if that is still wanted.
+func (m *member) finishRotation(aware multicluster.Aware, result dialResult) {
+	m.rotation.result = nil
 	switch {
-	case m.live == nil && d.err == nil && bytes.Equal(d.credential, m.credential):
-		// The member was lost and the credential taken meanwhile.
-	case m.live == nil && d.err != nil:
-		// The member was lost: the next tick goes on with what is wanted.
+	case m.engaged == nil && result.err == nil && bytes.Equal(result.credential, m.credential):
+		// The member was disengaged, and the credential taken meanwhile.
+	case m.engaged == nil && result.err != nil:
+		// The member was disengaged: the next tick tries the wanted credential.
 		return
-	case !bytes.Equal(d.credential, m.wanted):
-		if d.next != nil {
-			d.next.close()
+	case !bytes.Equal(result.credential, m.rotation.wanted):
+		if result.connection != nil {
+			result.connection.close()
 		}
-		if m.wanted != nil {
-			m.rotate(m.wanted)
+		if m.rotation.wanted != nil {
+			m.startRotation(m.rotation.wanted)
 		}
 		return
-	case d.err != nil:
-		m.wanted = nil
-		m.state = reachable("connected with the earlier credential: the new one does not work: " + describe(d.err).message)
-		if !bytes.Equal(d.credential, m.refused) {
-			m.refused, m.refusals = d.credential, 0
-		}
-		m.refusals++
-		m.retryAt = m.inventory.options.Clock.Now().Add(min(m.inventory.options.Timing.Interval<<min(m.refusals, 10), maxRotation))
+	case result.err != nil:
+		m.refuseRotation(result)
 		return
 	}
-	m.wanted, m.refused = nil, nil
-	m.disengage()
-	m.credential = d.credential
-	m.engage(aware, d.next)
+	m.rotation.reset()
+	m.disengage("the credential was rotated")
+	m.credential = result.credential
+	m.engage(aware, result.connection)
 }
 
-// rotateAgain tries a credential that did not work once more: what stood in its way
-// may have passed, and no event would say so.
-func (m *member) rotateAgain() {
-	if m.refused != nil && m.trial == nil && !m.inventory.options.Clock.Now().Before(m.retryAt) {
-		m.rotate(m.refused)
+// refuseRotation keeps the engaged connection and schedules a retry of the credential.
+func (m *member) refuseRotation(result dialResult) {
+	cause := describe(result.err)
+	m.rotation.wanted = nil
+	m.state = reachable("connected with the earlier credential, because the new one does not work: " + cause.message)
+	if !bytes.Equal(result.credential, m.rotation.refused) {
+		m.rotation.refused, m.rotation.refusals = result.credential, 0
+		log.FromContext(m.context).Info("Credential refused, keeping the earlier one", "reason", cause.reason, "message", cause.message)
+	}
+	m.rotation.refusals++
+	backoff := min(m.inventory.options.Timing.Interval<<min(m.rotation.refusals, 10), maxRotationRetry)
+	m.rotation.retryAt = m.inventory.options.Clock.Now().Add(backoff)
+}
+
+// retryRotation retries a credential that did not work once its retry is due. No event
+// reports that the cause is over.
+func (m *member) retryRotation() {
+	if m.rotation.refused != nil && m.rotation.result == nil && !m.inventory.options.Clock.Now().Before(m.rotation.retryAt) {
+		m.startRotation(m.rotation.refused)
 	}
 }
 
-// dropTrial waits for the credential that is being tried and lets go of it.
-func (m *member) dropTrial() {
-	if m.trial == nil {
+// closeRotation waits for the credential that is being tried, and closes its
+// connection.
+func (m *member) closeRotation() {
+	if m.rotation.result == nil {
 		return
 	}
-	if d := <-m.trial; d.next != nil {
-		d.next.close()
+	if result := <-m.rotation.result; result.connection != nil {
+		result.connection.close()
 	}
 }
 
-// tick probes a member that is engaged, and tries to engage one that is not.
+// tick probes an engaged member, and connects to one that is not.
 func (m *member) tick(aware multicluster.Aware) {
-	if m.live == nil {
-		if newer := cmp.Or(string(m.wanted), string(m.refused)); newer != "" {
-			// The earlier credential works no more either: the newer one counts.
-			m.credential, m.wanted, m.refused = []byte(newer), nil, nil
-		}
-		next, err := m.dial(m.credential)
-		if err != nil {
-			m.lost(err)
-			return
-		}
-		m.engage(aware, next)
+	if m.engaged != nil {
+		m.probe()
 		return
 	}
-	deadline, kinds := m.inventory.options.Timing.Deadline, m.inventory.options.Kinds
-	err := m.live.probe(m.context, deadline)
-	if err == nil && !m.live.ended() {
-		m.failures = 0
-		// One kind each time; all of them, in order, once one is refused: the same
-		// loss gives the same message.
-		if len(kinds) == 0 || m.live.permitted(m.context, deadline, kinds[m.ticks%len(kinds)]) == nil {
-			m.ticks++
-			m.rotateAgain()
-			return
-		}
-		if err = m.live.permitted(m.context, deadline, kinds...); err == nil {
-			// Whoever decides about rights had a moment's trouble.
-			m.ticks++
-			return
-		}
-		m.disengage()
-		m.lost(err)
+	if newer := cmp.Or(string(m.rotation.wanted), string(m.rotation.refused)); newer != "" {
+		// The earlier credential does not work any more either: use the newer one.
+		m.credential = []byte(newer)
+		m.rotation.reset()
+	}
+	next, err := m.dial(m.credential)
+	if err != nil {
+		m.setUnreachable(err)
 		return
 	}
-	if m.failures++; m.failures >= lostAfter || m.live.ended() {
-		m.disengage()
-		m.lost(err)
-	}
+	m.engage(aware, next)
 }
 
-// dial connects, probes and fills the cache; the connection can be used when there
-// is no error.
+// probe probes the engaged connection, and disengages the member if that is needed.
+func (m *member) probe() {
+	deadline, kinds := m.inventory.options.Timing.Deadline, m.inventory.options.Kinds
+	err := m.engaged.probe(m.context, deadline)
+	if err != nil || m.engaged.hasEnded() {
+		if m.failedProbes++; m.failedProbes >= maxFailedProbes || m.engaged.hasEnded() {
+			m.disengage("probes fail")
+			m.setUnreachable(err)
+		}
+		return
+	}
+	m.failedProbes = 0
+	// One kind at each probe. Once one is refused all are checked, in order, so that the
+	// same loss gives the same message.
+	if len(kinds) == 0 || m.engaged.checkListRight(m.context, deadline, kinds[m.ticks%len(kinds)]) == nil {
+		m.ticks++
+		m.retryRotation()
+		return
+	}
+	if err := m.engaged.checkListRight(m.context, deadline, kinds...); err != nil {
+		m.disengage("the right to list was lost")
+		m.setUnreachable(err)
+		return
+	}
+	// The first refusal was a temporary failure of the authorizer.
+	m.ticks++
+}
+
+// dial connects, probes and syncs the cache. Without an error, the connection can be
+// engaged.
 func (m *member) dial(kubeconfig []byte) (*connection, error) {
-	next, err := connect(m.name, kubeconfig, m.inventory.options, m.metrics.around)
+	o := m.inventory.options
+	next, err := connect(m.name, kubeconfig, o, m.metrics.wrapTransport)
 	if err != nil {
 		return nil, err
 	}
-	o := m.inventory.options
 	if err = next.probe(m.context, o.Timing.Deadline); err == nil {
-		err = next.permitted(m.context, o.Timing.Deadline, o.Kinds...)
+		err = next.checkListRight(m.context, o.Timing.Deadline, o.Kinds...)
 	}
 	if err == nil {
-		err = next.fill(m.context, o)
+		err = next.startAndSync(m.context, o)
 	}
 	if err != nil {
 		next.close()
@@ -278,85 +306,88 @@ func (m *member) dial(kubeconfig []byte) (*connection, error) {
 // engage hands the member to the controllers.
 func (m *member) engage(aware multicluster.Aware, next *connection) {
 	name := multicluster.ClusterName(m.name)
-	err := m.inventory.add(next.context, name, next)
+	err := m.inventory.registry.add(next.context, name, next)
 	if err == nil {
 		err = aware.Engage(next.context, name, next)
 	}
 	if err != nil {
-		m.inventory.remove(name, next)
+		m.inventory.registry.remove(name, next)
 		next.close()
-		m.lost(err)
+		m.setUnreachable(err)
 		return
 	}
-	m.live = next
-	m.failures = 0
-	m.state = reachable(answers)
-	log.FromContext(m.context).Info("member engaged")
+	m.engaged = next
+	m.failedProbes = 0
+	m.state = reachable(answersMessage)
+	log.FromContext(m.context).Info("Member engaged", "version", next.version)
 }
 
-// disengage ends the member's context and closes every connection to it.
-func (m *member) disengage() {
-	if m.live == nil {
+// disengage ends the context of the member and closes every connection to it.
+func (m *member) disengage(cause string) {
+	if m.engaged == nil {
 		return
 	}
-	m.inventory.remove(multicluster.ClusterName(m.name), m.live)
-	m.live.close()
-	m.live = nil
+	m.inventory.registry.remove(multicluster.ClusterName(m.name), m.engaged)
+	m.engaged.close()
+	m.engaged = nil
+	log.FromContext(m.context).Info("Member disengaged", "cause", cause)
 }
 
-func (m *member) lost(err error) {
+// setUnreachable records why the member is not engaged, and logs a transition.
+func (m *member) setUnreachable(err error) {
 	if m.context.Err() != nil {
 		return
 	}
-	if m.live == nil {
-		m.failures++
+	if m.engaged == nil {
+		m.failedProbes++
 	}
 	next := describe(err)
 	if next != m.state {
-		log.FromContext(m.context).Info("member not reachable", "reason", next.reason, "message", next.message)
+		log.FromContext(m.context).Info("Member unreachable", "reason", next.reason, "message", next.message)
 	}
 	m.state = next
 }
 
-// breaker is what the member's circuit breaker is in: closed while requests go
-// through, suspect after a first probe that failed, open while only probes go out.
+// breaker returns the state of the circuit breaker: closed while requests pass,
+// suspect after one failed probe, open while only probes are sent.
 func (m *member) breaker() breakerState {
 	switch {
-	case m.live == nil:
+	case m.engaged == nil:
 		return breakerOpen
-	case m.failures > 0:
+	case m.failedProbes > 0:
 		return breakerSuspect
 	default:
 		return breakerClosed
 	}
 }
 
-// pause until the next tick, jittered so that members do not tick together.
-func (m *member) pause() time.Duration {
+// probePause returns the time until the next tick, with jitter so that members do not
+// tick at the same time.
+func (m *member) probePause() time.Duration {
 	t := m.inventory.options.Timing
-	wait := t.Interval
+	pause := t.Interval
 	switch {
-	case m.live != nil && m.failures > 0:
-		wait = t.Recheck
-	case m.live == nil && len(m.credential) > 0:
-		wait = min(t.Retry<<min(m.failures, 10), t.MaxRetry)
+	case m.engaged != nil && m.failedProbes > 0:
+		pause = t.Recheck
+	case m.engaged == nil && len(m.credential) > 0:
+		pause = min(t.Retry<<min(m.failedProbes, 10), t.MaxRetry)
 	}
-	return time.Duration(float64(wait) * (0.8 + 0.2*rand.Float64()))
+	return time.Duration(float64(pause) * (0.8 + 0.2*rand.Float64()))
 }
 
-// answers is the message of a member about which there is nothing else to say.
-const answers = "the member's API server answers"
+// answersMessage is the message of Reachable=True for a healthy member.
+const answersMessage = "the member's API server answers"
 
-var errSync = errors.New("the member's objects cannot be watched")
+var errSync = errors.New("the hub cannot watch the objects of the member")
 
-// describe says why a member can't be reached, in the words of the condition.
+// describe returns reason and message of the condition for an error of a connection.
 func describe(err error) reachability {
 	switch {
 	case err == nil:
 		return reachability{reason: v1alpha1.ReasonProbeFailed, message: "the connection to the member's API server ended"}
 	case errors.Is(err, errNoCredential):
 		return reachability{reason: v1alpha1.ReasonCredentialsMissing,
-			message: fmt.Sprintf("the hub holds no Secret for the member with the label %s and the key %s", v1alpha1.LabelCredentialOf, v1alpha1.CredentialKey)}
+			message: fmt.Sprintf("the hub has no Secret for the member with the label %s and the key %s", v1alpha1.LabelCredentialOf, v1alpha1.CredentialKey)}
 	case errors.Is(err, errCredential):
 		return reachability{reason: v1alpha1.ReasonCredentialsInvalid, message: err.Error()}
 	}

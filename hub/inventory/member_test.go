@@ -39,18 +39,18 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// apiServer answers probes as it is told.
+// apiServer answers probes as its fields say.
 type apiServer struct {
 	*httptest.Server
 	probes atomic.Int64
-	// failing is the number of probes that still fail; below 0 all of them do.
+	// failing is the number of probes that are to fail; all of them if negative.
 	failing atomic.Int64
 	hang    atomic.Bool
-	// blind servers let nobody list; watches that are open stay so. dizzy is the number
-	// of lists that are still refused, and refused how many were.
-	blind          atomic.Bool
-	dizzy, refused atomic.Int64
-	// waiting are the requests with the token "stuck", which get no answer.
+	// denyLists refuses every list; open watches stay. denyNextLists is the number of
+	// lists that are to be refused, and deniedLists counts them.
+	denyLists                  atomic.Bool
+	denyNextLists, deniedLists atomic.Int64
+	// waiting counts the requests with the token "stuck", which get no answer.
 	waiting atomic.Int64
 	mu      sync.Mutex
 	tokens  map[string]bool
@@ -113,7 +113,7 @@ func (s *apiServer) kubeconfig(token string) []byte {
 		kubeconfigHead, s.URL, base64.StdEncoding.EncodeToString(authority), token)
 }
 
-// hub holds ClusterProfiles; it is all that a member needs of it.
+// hub has the ClusterProfiles that a member reads and writes.
 type hub struct {
 	cluster.Cluster
 	client client.Client
@@ -131,7 +131,7 @@ func (u uncached) Get(ctx context.Context, key client.ObjectKey, object client.O
 	return u.reader.Get(ctx, key, object, o...)
 }
 
-// engagements notes who was engaged, as the controllers would.
+// engagements records which members were engaged.
 type engagements struct {
 	mu       sync.Mutex
 	contexts map[multicluster.ClusterName][]context.Context
@@ -144,7 +144,7 @@ func (e *engagements) Engage(ctx context.Context, name multicluster.ClusterName,
 	return nil
 }
 
-// of a member: how often it was engaged, and whether it is.
+// of returns how often a member was engaged, and whether it is engaged.
 func (e *engagements) of(name string) (times int, now bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -152,6 +152,7 @@ func (e *engagements) of(name string) (times int, now bool) {
 	return len(all), len(all) > 0 && all[len(all)-1].Err() == nil
 }
 
+// rig is an Inventory with a fake hub.
 type rig struct {
 	t         *testing.T
 	hub       hub
@@ -159,7 +160,7 @@ type rig struct {
 	engaged   *engagements
 }
 
-// newRig has short times, and a deadline that a busy machine keeps.
+// newRig returns a rig with short intervals, and a deadline that holds on a busy machine.
 func newRig(t *testing.T, change ...func(*Options)) *rig {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -176,11 +177,14 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 	for _, c := range change {
 		c(&o)
 	}
-	r.inventory = New(o)
+	var err error
+	if r.inventory, err = New(o); err != nil {
+		t.Fatal(err)
+	}
 	return r
 }
 
-// join starts a member; the returned function lets it leave and waits until it has.
+// join starts a member. The returned function stops it and waits for that.
 func (r *rig) join(name string, kubeconfig []byte) (m *member, leave func()) {
 	r.t.Helper()
 	profile := &clusterinventory.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name}}
@@ -188,18 +192,18 @@ func (r *rig) join(name string, kubeconfig []byte) (m *member, leave func()) {
 		r.t.Fatal(err)
 	}
 	m = newMember(context.Background(), r.inventory, name)
-	m.offer(kubeconfig)
+	m.setCredential(kubeconfig)
 	done := make(chan struct{})
 	go func() { defer close(done); m.run(r.engaged) }()
-	left := sync.OnceFunc(func() {
+	stop := sync.OnceFunc(func() {
 		m.stop()
 		<-done
 		if err := r.hub.client.Delete(context.Background(), profile); err != nil {
 			r.t.Error(err)
 		}
 	})
-	r.t.Cleanup(left)
-	return m, left
+	r.t.Cleanup(stop)
+	return m, stop
 }
 
 func (r *rig) profile(name string) *clusterinventory.ClusterProfile {
@@ -210,8 +214,8 @@ func (r *rig) profile(name string) *clusterinventory.ClusterProfile {
 	return profile
 }
 
-// says waits until the profile's condition has a status, a reason and a text.
-func (r *rig) says(name string, status metav1.ConditionStatus, reason, text string) {
+// waitForReachable waits until the condition Reachable has a status, a reason and a text.
+func (r *rig) waitForReachable(name string, status metav1.ConditionStatus, reason, text string) {
 	r.t.Helper()
 	var last *metav1.Condition
 	defer func() {
@@ -225,10 +229,25 @@ func (r *rig) says(name string, status metav1.ConditionStatus, reason, text stri
 	})
 }
 
-func TestAMemberThatAnswersIsEngagedAndItsVersionNoted(t *testing.T) {
+func TestNew_ValidatesItsOptionsAndSetsDefaults(t *testing.T) {
+	here, scheme := func() cluster.Cluster { return nil }, runtime.NewScheme()
+	for name, o := range map[string]Options{
+		"Hub": {Scheme: scheme}, "Scheme": {Hub: here}, "Timing": {Hub: here, Scheme: scheme, Timing: Timing{Interval: time.Second}},
+	} {
+		if _, err := New(o); err == nil {
+			t.Errorf("%s is not validated", name)
+		}
+	}
+	i, err := New(Options{Hub: here, Scheme: scheme})
+	if err != nil || i.options.Timing != DefaultTiming || i.options.Namespace != v1alpha1.InventoryNamespace || i.options.Clock == nil {
+		t.Errorf("error %v, options %+v", err, i)
+	}
+}
+
+func TestMember_EngagesAReachableMemberAndPublishesItsVersion(t *testing.T) {
 	r, server := newRig(t), startServer(t)
 	r.join("a", server.kubeconfig("good"))
-	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "answers")
+	r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "answers")
 	if times, now := r.engaged.of("a"); times != 1 || !now {
 		t.Errorf("engaged %d times, now %t", times, now)
 	}
@@ -240,10 +259,10 @@ func TestAMemberThatAnswersIsEngagedAndItsVersionNoted(t *testing.T) {
 	}
 }
 
-func TestOneProbeThatFailsIsForgivenTwoInARowAreNot(t *testing.T) {
+func TestMember_DisengagesAfterTwoFailedProbesInARow(t *testing.T) {
 	r, server := newRig(t), startServer(t)
 	r.join("a", server.kubeconfig("good"))
-	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "")
+	r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "")
 
 	server.failing.Store(1)
 	eventually(t, "the one failure is over", func() bool { return server.failing.Load() == 0 })
@@ -254,60 +273,59 @@ func TestOneProbeThatFailsIsForgivenTwoInARowAreNot(t *testing.T) {
 	}
 
 	server.failing.Store(-1)
-	r.says("a", metav1.ConditionFalse, v1alpha1.ReasonProbeFailed, "")
+	r.waitForReachable("a", metav1.ConditionFalse, v1alpha1.ReasonProbeFailed, "")
 	if _, now := r.engaged.of("a"); now {
-		t.Error("the engagement of a lost member goes on")
+		t.Error("the context of an unreachable member has not ended")
 	}
 	if _, err := r.inventory.Get(t.Context(), "a"); err == nil {
-		t.Error("a lost member can be got")
+		t.Error("Get returns an unreachable member")
 	}
 
 	server.failing.Store(0)
-	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "")
+	r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "")
 	if times, now := r.engaged.of("a"); times != 2 || !now {
 		t.Errorf("after its return: engaged %d times, now %t", times, now)
 	}
 }
 
-// A cluster manager that writes a heartbeat into the profile offers the credential
-// again each time.
-func TestOffersDoNotKeepAMemberFromBeingProbed(t *testing.T) {
+// A cluster manager that writes a heartbeat into the profile triggers an event each time.
+func TestMember_IsProbedAlthoughEventsAreFrequent(t *testing.T) {
 	r, server := newRig(t, func(o *Options) { o.Timing.Interval = 100 * time.Millisecond }), startServer(t)
 	m, _ := r.join("a", server.kubeconfig("good"))
-	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "")
+	r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "")
 	seen := server.probes.Load()
 	eventually(t, "probes go on", func() bool {
-		m.offer(server.kubeconfig("good"))
+		m.setCredential(server.kubeconfig("good"))
 		return server.probes.Load() > seen+2
 	})
 }
 
-func TestANewCredentialTakesThePlaceOfTheOldOnlyIfItWorks(t *testing.T) {
+func TestMember_ReplacesTheCredentialOnlyIfTheNewOneWorks(t *testing.T) {
 	r, server := newRig(t), startServer(t)
 	m, _ := r.join("a", server.kubeconfig("good"))
-	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "answers")
+	r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "answers")
 
-	m.offer(server.kubeconfig("bad"))
-	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "connected with the earlier credential")
+	m.setCredential(server.kubeconfig("bad"))
+	r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "connected with the earlier credential")
 	if times, now := r.engaged.of("a"); times != 1 || !now {
 		t.Fatalf("with a bad new credential: engaged %d times, now %t", times, now)
 	}
 
 	server.accept("better", true)
-	m.offer(server.kubeconfig("better"))
-	eventually(t, "engaged anew", func() bool { times, now := r.engaged.of("a"); return times == 2 && now })
+	m.setCredential(server.kubeconfig("better"))
+	eventually(t, "engaged again", func() bool { times, now := r.engaged.of("a"); return times == 2 && now })
 	server.accept("good", false)
 	seen := server.probes.Load()
 	eventually(t, "probes with the new one succeed", func() bool { return server.probes.Load() > seen+3 })
-	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "answers")
+	r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "answers")
 }
 
-func TestAMemberThatCantBeReachedSaysWhy(t *testing.T) {
+func TestMember_PublishesWhyItIsUnreachable(t *testing.T) {
 	server := startServer(t)
 	closed := startServer(t)
 	kubeconfigOfClosed := closed.kubeconfig("good")
 	closed.Server.Close()
-	stranger := strings.Replace(string(server.kubeconfig("good")), "certificate-authority-data: ", "certificate-authority-data: "+
+	otherAuthority := strings.Replace(string(server.kubeconfig("good")), "certificate-authority-data: ", "certificate-authority-data: "+
 		base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"))+" #", 1)
 	for _, c := range []struct {
 		name       string
@@ -318,14 +336,14 @@ func TestAMemberThatCantBeReachedSaysWhy(t *testing.T) {
 		{"no-credential", nil, v1alpha1.ReasonCredentialsMissing, "credential-of"},
 		{"not-a-kubeconfig", []byte("{"), v1alpha1.ReasonCredentialsInvalid, "cannot be used"},
 		{"a-program", []byte(kubeconfigHead + "users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Never}}}]"), v1alpha1.ReasonCredentialsInvalid, "exec"},
-		{"a-bad-authority", []byte(stranger), v1alpha1.ReasonCredentialsInvalid, "cannot be used"},
+		{"a-bad-authority", []byte(otherAuthority), v1alpha1.ReasonCredentialsInvalid, "cannot be used"},
 		{"unauthorized", server.kubeconfig("bad"), v1alpha1.ReasonCredentialsInvalid, ""},
 		{"closed", kubeconfigOfClosed, v1alpha1.ReasonProbeFailed, "refuses connections"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t)
 			r.join(c.name, c.kubeconfig)
-			r.says(c.name, metav1.ConditionFalse, c.reason, c.says)
+			r.waitForReachable(c.name, metav1.ConditionFalse, c.reason, c.says)
 			if times, _ := r.engaged.of(c.name); times > 0 {
 				t.Error("it was engaged")
 			}
@@ -335,29 +353,29 @@ func TestAMemberThatCantBeReachedSaysWhy(t *testing.T) {
 	t.Run("objects that can't be watched", func(t *testing.T) {
 		r := newRig(t, func(o *Options) { o.Kinds = []client.Object{&corev1.Pod{}} })
 		r.join("a", server.kubeconfig("good"))
-		r.says("a", metav1.ConditionFalse, v1alpha1.ReasonSyncFailed, "forbidden")
+		r.waitForReachable("a", metav1.ConditionFalse, v1alpha1.ReasonSyncFailed, "forbidden")
 	})
 }
 
-func TestAMemberThatHangsHoldsUpNobody(t *testing.T) {
+func TestMember_ThatHangsDoesNotDelayOthers(t *testing.T) {
 	r, hung, healthy := newRig(t), startServer(t), startServer(t)
 	hung.hang.Store(true)
 	r.join("hung", hung.kubeconfig("good"))
 	r.join("healthy", healthy.kubeconfig("good"))
-	r.says("healthy", metav1.ConditionTrue, v1alpha1.ReasonReachable, "")
+	r.waitForReachable("healthy", metav1.ConditionTrue, v1alpha1.ReasonReachable, "")
 	seen := healthy.probes.Load()
-	r.says("hung", metav1.ConditionFalse, v1alpha1.ReasonProbeFailed, "did not answer in time")
+	r.waitForReachable("hung", metav1.ConditionFalse, v1alpha1.ReasonProbeFailed, "did not answer in time")
 	if healthy.probes.Load() <= seen {
 		t.Error("the healthy member was not probed while the other one hung")
 	}
 	hung.hang.Store(false)
-	r.says("hung", metav1.ConditionTrue, v1alpha1.ReasonReachable, "")
+	r.waitForReachable("hung", metav1.ConditionTrue, v1alpha1.ReasonReachable, "")
 }
 
-func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
+func TestMember_WritesNothingWhileNothingChanges(t *testing.T) {
 	r, server := newRig(t), startServer(t)
 	r.join("a", server.kubeconfig("good"))
-	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "")
+	r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "")
 	seen, version := server.probes.Load(), r.profile("a").ResourceVersion
 	eventually(t, "ten more probes", func() bool { return server.probes.Load() > seen+10 })
 	if got := r.profile("a").ResourceVersion; got != version {
@@ -365,8 +383,8 @@ func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 	}
 }
 
-// Each re-engagement would otherwise cost the hub a little, for as long as it runs.
-func TestMembersThatComeAndGoLeaveNoGoroutineBehind(t *testing.T) {
+// A leak at each engagement would otherwise grow as long as the hub runs.
+func TestMember_LeaksNoGoroutineWhenItLeaves(t *testing.T) {
 	r, server := newRig(t), startServer(t)
 	before := goleak.IgnoreCurrent()
 	for range 20 {
@@ -374,7 +392,7 @@ func TestMembersThatComeAndGoLeaveNoGoroutineBehind(t *testing.T) {
 		eventually(t, "engaged", func() bool { _, now := r.engaged.of("goes"); return now })
 		leave()
 		if _, now := r.engaged.of("goes"); now {
-			t.Fatal("its engagement goes on after it left")
+			t.Fatal("its context has not ended after it left")
 		}
 	}
 	goleak.VerifyNone(t, before)

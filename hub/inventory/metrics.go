@@ -12,32 +12,32 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/apirequest"
 )
 
-// docs/metrics.md has the number of series that a member may have.
+// docs/metrics.md states the number of series per member.
 var (
 	memberReachable = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: "reconcile_lab", Name: "member_reachable",
-		Help: "1 while the member's API server answers, 0 while it does not.",
+		Help: "1 while the member is reachable, 0 while it is unreachable.",
 	}, []string{"cluster"})
 	credentialExpiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: "reconcile_lab", Name: "member_credential_expiry_timestamp_seconds",
-		Help: "When the hub's credential for the member ends, in seconds since 1970; absent if it has no end.",
+		Help: "End of the hub's credential for the member, in seconds since 1970. Absent if it does not expire.",
 	}, []string{"cluster"})
 	breakerStates = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: "reconcile_lab", Name: "member_breaker_state",
-		Help: "1 for the state that the member's circuit breaker is in: closed, suspect or open.",
+		Help: "1 for the current state of the member's circuit breaker: closed, suspect or open.",
 	}, []string{"cluster", "state"})
 	memberRequests = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "reconcile_lab", Name: "member_requests_total",
-		Help: "Requests to the member's API server by verb and status code; the code is error where there was no answer.",
+		Help: "Requests to the member's API server by verb and status code. The code is error without a response.",
 	}, []string{"cluster", "verb", "code"})
 	memberLatency = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: "reconcile_lab", Name: "member_request_seconds",
-		Help:    "Time until the member's API server began to answer, watches aside.",
+		Help:    "Time until the first byte of a response of the member's API server, without watches.",
 		Buckets: []float64{.005, .02, .1, .5, 2, 10},
 	}, []string{"cluster", "verb"})
 	members = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: "reconcile_lab", Name: "members",
-		Help: "Members by state: reachable, unreachable, or unknown before the first probe ended.",
+		Help: "Members by state: reachable, unreachable, or unknown before the end of the first probe.",
 	}, []string{"state"})
 )
 
@@ -45,7 +45,7 @@ func init() {
 	metrics.Registry.MustRegister(memberReachable, credentialExpiry, breakerStates, memberRequests, memberLatency, members)
 }
 
-// breakerState of a member's circuit breaker.
+// breakerState is a state of the circuit breaker of a member.
 type breakerState string
 
 const (
@@ -54,40 +54,43 @@ const (
 	breakerOpen    breakerState = "open"
 )
 
-// memberMetrics are the series of one member for as long as it belongs to the hub.
+// memberMetrics holds the series of one member while it belongs to the hub.
 type memberMetrics struct {
 	name string
 
-	mu     sync.Mutex
-	belong bool
+	mu sync.Mutex
+	// active reports whether the member belongs to the hub.
+	active bool
 	state  string
 }
 
 func newMemberMetrics(name string) *memberMetrics { return &memberMetrics{name: name} }
 
+// begin counts the member as unknown.
 func (m *memberMetrics) begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.belong = true
-	m.count("unknown")
+	m.active = true
+	m.setState("unknown")
 }
 
-// end removes every series of the member; whatever still comes is dropped.
+// end removes every series of the member. Later values are dropped.
 func (m *memberMetrics) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.count("")
-	m.belong = false
-	of := prometheus.Labels{"cluster": m.name}
+	m.setState("")
+	m.active = false
+	labels := prometheus.Labels{"cluster": m.name}
 	for _, series := range []interface {
 		DeletePartialMatch(prometheus.Labels) int
 	}{memberReachable, credentialExpiry, breakerStates, memberRequests, memberLatency} {
-		series.DeletePartialMatch(of)
+		series.DeletePartialMatch(labels)
 	}
 }
 
-// count moves the member to another state of the gauge members.
-func (m *memberMetrics) count(state string) {
+// setState moves the member to another state of the gauge members. The caller holds the
+// lock.
+func (m *memberMetrics) setState(state string) {
 	if m.state == state {
 		return
 	}
@@ -100,39 +103,42 @@ func (m *memberMetrics) count(state string) {
 	m.state = state
 }
 
-func (m *memberMetrics) connection(is breakerState) {
+// setBreaker sets the state of the circuit breaker.
+func (m *memberMetrics) setBreaker(current breakerState) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.belong {
+	if !m.active {
 		return
 	}
 	for _, state := range []breakerState{breakerClosed, breakerSuspect, breakerOpen} {
 		breakerStates.WithLabelValues(m.name, string(state)).Set(0)
 	}
-	breakerStates.WithLabelValues(m.name, string(is)).Set(1)
-	if is == breakerOpen {
+	breakerStates.WithLabelValues(m.name, string(current)).Set(1)
+	if current == breakerOpen {
 		memberReachable.WithLabelValues(m.name).Set(0)
-		m.count("unreachable")
+		m.setState("unreachable")
 	} else {
 		memberReachable.WithLabelValues(m.name).Set(1)
-		m.count("reachable")
+		m.setState("reachable")
 	}
 }
 
-func (m *memberMetrics) expiry(at time.Time) {
+// setExpiry sets the end of the credential; the zero time removes the series.
+func (m *memberMetrics) setExpiry(at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.belong && !at.IsZero() {
+	if m.active && !at.IsZero() {
 		credentialExpiry.WithLabelValues(m.name).Set(float64(at.Unix()))
 	} else {
 		credentialExpiry.DeleteLabelValues(m.name)
 	}
 }
 
-func (m *memberMetrics) request(verb, code string, took time.Duration) {
+// countRequest counts one request.
+func (m *memberMetrics) countRequest(verb, code string, took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.belong {
+	if !m.active {
 		return
 	}
 	memberRequests.WithLabelValues(m.name, verb, code).Inc()
@@ -141,29 +147,30 @@ func (m *memberMetrics) request(verb, code string, took time.Duration) {
 	}
 }
 
-// around counts what goes through a transport.
-func (m *memberMetrics) around(next http.RoundTripper) http.RoundTripper {
-	return counted{next: next, metrics: m}
+// wrapTransport returns a transport that counts requests.
+func (m *memberMetrics) wrapTransport(next http.RoundTripper) http.RoundTripper {
+	return countingTransport{next: next, metrics: m}
 }
 
-type counted struct {
+type countingTransport struct {
 	next    http.RoundTripper
 	metrics *memberMetrics
 }
 
-func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip sends a request and counts it.
+func (c countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	start := time.Now()
 	response, err := c.next.RoundTrip(r)
 	code := "error"
 	if err == nil {
 		code = strconv.Itoa(response.StatusCode)
 	}
-	c.metrics.request(verbOf(r), code, time.Since(start))
+	c.metrics.countRequest(verbOf(r), code, time.Since(start))
 	return response, err
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
-func (c counted) WrappedRoundTripper() http.RoundTripper { return c.next }
+// WrappedRoundTripper returns the wrapped transport; client-go unwraps it.
+func (c countingTransport) WrappedRoundTripper() http.RoundTripper { return c.next }
 
 // verbOf returns the verb of a request as RBAC names it, or apply for a patch by server-side
 // apply.

@@ -12,7 +12,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// seriesOf a member in the whole registry.
+// seriesOf returns the number of series of a member in the whole registry.
 func seriesOf(cluster string) int {
 	families, _ := metrics.Registry.Gather()
 	n := 0
@@ -35,7 +35,7 @@ func labelOf(m *dto.Metric, name string) string {
 	return ""
 }
 
-func TestARequestIsNamedAsKubernetesNamesIt(t *testing.T) {
+func TestVerbOf_ReturnsTheVerbOfTheAuthorization(t *testing.T) {
 	for _, c := range []struct{ method, url, contentType, want string }{
 		{"GET", "/readyz", "", "get"},
 		{"GET", "/apis", "", "get"},
@@ -67,32 +67,32 @@ func TestARequestIsNamedAsKubernetesNamesIt(t *testing.T) {
 	}
 }
 
-func TestRequestsAndTheBreakerAreCountedUntilTheMemberLeaves(t *testing.T) {
+func TestMemberMetrics_AreRemovedWhenTheMemberLeaves(t *testing.T) {
 	r, server := newRig(t), startServer(t)
 	_, leave := r.join("counted", server.kubeconfig("good"))
-	r.says("counted", metav1.ConditionTrue, v1alpha1.ReasonReachable, "")
+	r.waitForReachable("counted", metav1.ConditionTrue, v1alpha1.ReasonReachable, "")
 	is := func(state breakerState) bool {
 		return valueOf(t, breakerStates.WithLabelValues("counted", string(state))) == 1
 	}
-	eventually(t, "requests that were answered are counted", func() bool {
+	eventually(t, "answered requests are counted", func() bool {
 		return is(breakerClosed) && valueOf(t, memberRequests.WithLabelValues("counted", "get", "200")) > 2
 	})
 	server.CloseClientConnections()
 	server.Close()
-	eventually(t, "requests that were not are", func() bool {
+	eventually(t, "unanswered requests are counted", func() bool {
 		return is(breakerOpen) && valueOf(t, memberRequests.WithLabelValues("counted", "get", "error")) > 2
 	})
 	before := valueOf(t, members.WithLabelValues("unreachable"))
 	leave()
 	if n := seriesOf("counted"); n > 0 {
-		t.Errorf("%d series are left of a member that left", n)
+		t.Errorf("%d series remain of a member that left", n)
 	}
 	if after := valueOf(t, members.WithLabelValues("unreachable")); after != before-1 {
 		t.Errorf("%v members were unreachable, then %v", before, after)
 	}
 }
 
-// valueOf a gauge or counter.
+// valueOf returns the value of a gauge or counter.
 func valueOf(t *testing.T, m prometheus.Metric) float64 {
 	t.Helper()
 	var written dto.Metric

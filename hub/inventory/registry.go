@@ -11,18 +11,21 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 )
 
-// registry holds the connections that are engaged. It stands in for
-// multicluster-runtime's clusters.Clusters (v0.24.1), whose Add leaves a
-// goroutine behind that removes whatever is registered under the name when an
-// earlier connection has ended: with a member that comes and goes, the new one.
+// registry holds the engaged connections by member. It replaces
+// multicluster-runtime's clusters.Clusters (v0.24.1), whose Add starts a goroutine that
+// removes whatever is registered under the name when the connection ends. For a member
+// that is engaged again, that removes the new connection.
 type registry struct {
 	mu      sync.RWMutex
 	engaged map[multicluster.ClusterName]*connection
 	indexes []clusters.Index
 }
 
-// Get gives an engaged member, or an error that wraps ErrClusterNotFound.
-func (r *registry) Get(_ context.Context, name multicluster.ClusterName) (cluster.Cluster, error) {
+func newRegistry() *registry {
+	return &registry{engaged: map[multicluster.ClusterName]*connection{}}
+}
+
+func (r *registry) get(name multicluster.ClusterName) (cluster.Cluster, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if c, ok := r.engaged[name]; ok {
@@ -31,8 +34,7 @@ func (r *registry) Get(_ context.Context, name multicluster.ClusterName) (cluste
 	return nil, fmt.Errorf("member %q: %w", name, multicluster.ErrClusterNotFound)
 }
 
-// IndexField indexes a field in every member, now and later.
-func (r *registry) IndexField(ctx context.Context, object client.Object, field string, extract client.IndexerFunc) error {
+func (r *registry) indexField(ctx context.Context, object client.Object, field string, extract client.IndexerFunc) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.indexes = append(r.indexes, clusters.Index{Object: object, Field: field, Extractor: extract})
@@ -44,6 +46,7 @@ func (r *registry) IndexField(ctx context.Context, object client.Object, field s
 	return nil
 }
 
+// add registers a connection and adds the indexes to its cache.
 func (r *registry) add(ctx context.Context, name multicluster.ClusterName, c *connection) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,6 +59,7 @@ func (r *registry) add(ctx context.Context, name multicluster.ClusterName, c *co
 	return nil
 }
 
+// remove drops a connection, unless another one took its name.
 func (r *registry) remove(name multicluster.ClusterName, c *connection) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,32 +14,33 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// patient hands a server's Retry-After on as part of the answer. client-go would
-// sleep that long and try again, up to ten times, inside the request: the worker
-// would be held, and what comes out in the end is a deadline instead of a 429.
-type patient struct {
+// retryAfterTransport moves a Retry-After header into the Status of the response.
+// client-go would otherwise sleep that long and retry, up to ten times, inside the
+// request: a worker would be blocked, and would get a deadline error instead of a 429.
+type retryAfterTransport struct {
 	next http.RoundTripper
 	now  func() time.Time
 }
 
-// mostOfAnAnswer bounds what is read of an answer that is no Status.
-const mostOfAnAnswer = 16 << 10
+// maxBody bounds what is read of a response that is no Status.
+const maxBody = 16 << 10
 
-func (p patient) RoundTrip(request *http.Request) (*http.Response, error) {
+// RoundTrip sends a request.
+func (p retryAfterTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := p.next.RoundTrip(request)
 	if err != nil || response.StatusCode != http.StatusTooManyRequests && response.StatusCode < http.StatusInternalServerError {
 		return response, err
 	}
-	seconds, asked := retryAfter(response.Header.Get("Retry-After"), p.now())
-	if !asked {
+	seconds, found := retryAfter(response.Header.Get("Retry-After"), p.now())
+	if !found {
 		return response, nil
 	}
 	response.Header.Del("Retry-After")
 	if strings.Contains(response.Header.Get("Content-Type"), "protobuf") {
-		// An API server's own Status, which holds the same.
+		// The Status of an API server already has the value.
 		return response, nil
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, mostOfAnAnswer))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
 	_ = response.Body.Close()
 	if err != nil {
 		return nil, err
@@ -56,8 +57,8 @@ func (p patient) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// retryAfter reads both forms of the header.
-func retryAfter(header string, now time.Time) (seconds int32, asked bool) {
+// retryAfter parses both forms of the header.
+func retryAfter(header string, now time.Time) (seconds int32, found bool) {
 	if n, err := strconv.ParseUint(header, 10, 31); err == nil {
 		return int32(n), true
 	}
@@ -67,7 +68,7 @@ func retryAfter(header string, now time.Time) (seconds int32, asked bool) {
 	return 0, false
 }
 
-// withRetryAfter is the Status that an answer holds, or one made of it.
+// withRetryAfter returns the Status in a response body, or one that is made from it.
 func withRetryAfter(code int, method string, body []byte, seconds int32) metav1.Status {
 	var status metav1.Status
 	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" {

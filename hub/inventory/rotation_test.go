@@ -14,17 +14,17 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// startServerWithPods lets the token "good" list and watch pods, of which there are
-// none, and no other.
+// startServerWithPods returns a server where only the token "good" may list and watch
+// pods; there are none.
 func startServerWithPods(t *testing.T) *apiServer {
 	t.Helper()
 	s := startServer(t)
 	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/pods") || r.Header.Get("Authorization") != "Bearer good" ||
-			r.URL.Query().Get("watch") == "" && (s.blind.Load() || s.dizzy.Load() > 0) {
-			if s.dizzy.Load() > 0 {
-				s.dizzy.Add(-1)
-				s.refused.Add(1)
+			r.URL.Query().Get("watch") == "" && (s.denyLists.Load() || s.denyNextLists.Load() > 0) {
+			if s.denyNextLists.Load() > 0 {
+				s.denyNextLists.Add(-1)
+				s.deniedLists.Add(1)
 			}
 			s.ServeHTTP(w, r)
 			return
@@ -47,46 +47,46 @@ func startServerWithPods(t *testing.T) *apiServer {
 	return s
 }
 
-func TestANewCredentialThatMayNotWatchIsNotTaken(t *testing.T) {
+func TestMember_RefusesANewCredentialThatMayNotWatch(t *testing.T) {
 	r, server := newRig(t, func(o *Options) { o.Kinds = []client.Object{&corev1.Pod{}} }), startServerWithPods(t)
-	server.accept("blind", true)
+	server.accept("no-watch", true)
 	m, _ := r.join("a", server.kubeconfig("good"))
-	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
+	r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answersMessage)
 
-	m.offer(server.kubeconfig("blind"))
-	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "connected with the earlier credential")
+	m.setCredential(server.kubeconfig("no-watch"))
+	r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "connected with the earlier credential")
 	if times, now := r.engaged.of("a"); times != 1 || !now {
 		t.Errorf("engaged %d times, now %t: the earlier credential works", times, now)
 	}
 
-	m.offer(server.kubeconfig("good"))
-	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
+	m.setCredential(server.kubeconfig("good"))
+	r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answersMessage)
 	if times, now := r.engaged.of("a"); times != 1 || !now {
 		t.Errorf("engaged %d times, now %t: it is the credential in use", times, now)
 	}
 }
 
-func TestAMemberThatTakesTheRightToWatchAwayIsLostAlthoughOpenWatchesStay(t *testing.T) {
+func TestMember_DisengagesWhenTheRightToListIsLostAlthoughWatchesStayOpen(t *testing.T) {
 	r, server := newRig(t, func(o *Options) { o.Kinds = []client.Object{&corev1.Pod{}} }), startServerWithPods(t)
 	r.join("a", server.kubeconfig("good"))
-	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
+	r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answersMessage)
 
-	server.blind.Store(true)
-	r.says("a", metav1.ConditionFalse, v1alpha1.ReasonSyncFailed, "forbidden")
+	server.denyLists.Store(true)
+	r.waitForReachable("a", metav1.ConditionFalse, v1alpha1.ReasonSyncFailed, "forbidden")
 	if _, now := r.engaged.of("a"); now {
-		t.Error("still engaged: what its cache says may be long over")
+		t.Error("still engaged with a stale cache")
 	}
 
-	server.blind.Store(false)
-	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
+	server.denyLists.Store(false)
+	r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answersMessage)
 }
 
-func TestTheConnectionInUseIsProbedWhileANewCredentialIsTried(t *testing.T) {
+func TestMember_ProbesTheEngagedConnectionWhileANewCredentialIsTried(t *testing.T) {
 	r, server := newRig(t), startServer(t)
 	m, _ := r.join("a", server.kubeconfig("good"))
-	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
+	r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answersMessage)
 
-	m.offer(server.kubeconfig("stuck"))
+	m.setCredential(server.kubeconfig("stuck"))
 	eventually(t, "the new credential is tried", func() bool { return server.waiting.Load() > 0 })
 	seen := server.probes.Load()
 	eventually(t, "the earlier one is probed meanwhile", func() bool {
@@ -97,29 +97,29 @@ func TestTheConnectionInUseIsProbedWhileANewCredentialIsTried(t *testing.T) {
 	})
 }
 
-func TestTheConnectionThatTakesThePlaceOfAnotherIsProbedAtOnce(t *testing.T) {
+func TestMember_ProbesTheConnectionOfANewCredentialAtOnce(t *testing.T) {
 	r, server := newRig(t, func(o *Options) { o.Timing.Interval = time.Hour }), startServer(t)
 	server.accept("new", true)
 	m, _ := r.join("a", server.kubeconfig("good"))
-	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
+	r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answersMessage)
 
 	seen := server.probes.Load()
-	m.offer(server.kubeconfig("new"))
-	eventually(t, "a probe before the new credential is taken and one after", func() bool { return server.probes.Load() == seen+2 })
+	m.setCredential(server.kubeconfig("new"))
+	eventually(t, "one probe before the new credential is used and one after", func() bool { return server.probes.Load() == seen+2 })
 	if times, now := r.engaged.of("a"); times != 2 || !now {
 		t.Errorf("engaged %d times, now %t", times, now)
 	}
 }
 
-// The old credential of a member that was lost may be over: the newest is not forgotten
-// because it was tried while nothing answered.
-func TestACredentialThatFailedWhileTheMemberWasLostIsTheNextToBeTried(t *testing.T) {
+// The old credential of an unreachable member may have expired: the newest one must not be
+// dropped because it failed while nothing answered.
+func TestMember_TriesTheNewestCredentialAfterItFailedWhileUnreachable(t *testing.T) {
 	m := newMember(t.Context(), newRig(t).inventory, "a")
-	m.credential, m.wanted = []byte("old"), []byte("newest")
+	m.credential, m.rotation.wanted = []byte("old"), []byte("newest")
 	for _, tried := range []string{"new", "newest"} {
-		m.rotated(nil, dialed{credential: []byte(tried), err: errNoCredential})
-		if string(m.wanted) != "newest" {
-			t.Errorf("after %q failed, %q is wanted", tried, m.wanted)
+		m.finishRotation(nil, dialResult{credential: []byte(tried), err: errNoCredential})
+		if string(m.rotation.wanted) != "newest" {
+			t.Errorf("after %q failed, %q is wanted", tried, m.rotation.wanted)
 		}
 	}
 	m.tick(nil)
@@ -128,13 +128,13 @@ func TestACredentialThatFailedWhileTheMemberWasLostIsTheNextToBeTried(t *testing
 	}
 }
 
-func TestOneRefusalOfAnAuthorizerThatHadAMomentsTroubleCostsNothing(t *testing.T) {
+func TestMember_ToleratesOneRefusalOfTheAuthorizer(t *testing.T) {
 	r, server := newRig(t, func(o *Options) { o.Kinds = []client.Object{&corev1.Pod{}} }), startServerWithPods(t)
 	r.join("a", server.kubeconfig("good"))
-	r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
+	r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answersMessage)
 
-	server.dizzy.Store(1)
-	eventually(t, "one list is refused", func() bool { return server.refused.Load() == 1 })
+	server.denyNextLists.Store(1)
+	eventually(t, "one list is refused", func() bool { return server.deniedLists.Load() == 1 })
 	seen := server.probes.Load()
 	eventually(t, "probes go on", func() bool { return server.probes.Load() > seen+3 })
 	if times, now := r.engaged.of("a"); times != 1 || !now {
@@ -142,21 +142,22 @@ func TestOneRefusalOfAnAuthorizerThatHadAMomentsTroubleCostsNothing(t *testing.T
 	}
 }
 
-func TestACredentialThatDidNotWorkIsTriedAgainWithoutAnEvent(t *testing.T) {
+func TestMember_RetriesARefusedCredentialWithoutAnEvent(t *testing.T) {
 	for _, c := range []struct {
-		name    string
-		earlier bool // still works
+		name string
+		// earlier reports whether the earlier credential still works.
+		earlier bool
 	}{
-		{"beside one that works, it takes its place", true},
-		{"where the earlier one has stopped to work, it is the only one", false},
+		{"the earlier credential works and is replaced", true},
+		{"the earlier credential does not work any more", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, server := newRig(t), startServer(t)
 			server.accept("good", true)
 			m, _ := r.join("a", server.kubeconfig("good"))
-			r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
-			m.offer(server.kubeconfig("late"))
-			r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "connected with the earlier credential")
+			r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answersMessage)
+			m.setCredential(server.kubeconfig("late"))
+			r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, "connected with the earlier credential")
 
 			server.accept("good", c.earlier)
 			server.accept("late", true)
@@ -164,7 +165,7 @@ func TestACredentialThatDidNotWorkIsTriedAgainWithoutAnEvent(t *testing.T) {
 				times, now := r.engaged.of("a")
 				return times == 2 && now
 			})
-			r.says("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answers)
+			r.waitForReachable("a", metav1.ConditionTrue, v1alpha1.ReasonReachable, answersMessage)
 		})
 	}
 }

@@ -1,12 +1,19 @@
-// Package orphans finds children in a member that nobody looks after: a member
-// that was let go while it was away, and returns, still holds what was left behind.
+// Package orphans finds orphaned children: labelled objects in a member that no
+// MemberCache of this hub owns. They exist after a member was abandoned while it was
+// unreachable, and returned.
 //
-// It looks when a member is engaged, when a MemberCache of it goes, when a child
-// goes while some are known, and every ten minutes. A look compares two caches and
-// costs no request; what it suspects is asked for again, of both API servers, before
-// it is told. The answer is the condition cache.reconcile-lab.io/Leftovers of the
-// ClusterProfile, with a field manager of its own; it is there only while it is true.
+// # Scans
 //
-// Nothing is removed: children of another hub in the same member carry the same
-// label, and nothing on them says whose they are.
+// The finder scans a member when it is engaged, when a MemberCache is deleted, when a
+// child is deleted or changes its owner while orphans are known, and every ten minutes.
+// A scan compares two caches and sends no request. Candidates are then checked against
+// both API servers.
+//
+// # Result
+//
+// The result is the condition cache.reconcile-lab.io/Leftovers of the ClusterProfile,
+// applied with a field manager of its own. It is present only while it is True.
+//
+// The finder deletes nothing: children of another hub in the same member carry the same
+// label, and nothing on them names the hub.
 package orphans

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -210,5 +211,13 @@ func lastLine(path string) string {
 		return "no output"
 	}
 	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
-	return lines[len(lines)-1]
+	last := lines[len(lines)-1]
+	// The manager logs JSON; a flag that it does not know is plain text.
+	var entry struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal([]byte(last), &entry) == nil && entry.Error != "" {
+		return entry.Error
+	}
+	return last
 }

@@ -1,8 +1,9 @@
-// Package manager wires inventory, hub and spoke into the one manager that cmd/hub
-// runs and the integration tests start. It reads no flags and starts nothing.
+// Package manager builds the hub manager from inventory, hub and spoke. cmd/hub runs
+// it, and the integration tests start it. The package reads no flags and starts nothing.
 package manager
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/applyconfigurations"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -34,115 +36,178 @@ import (
 	spokecontroller "github.com/reconcile-lab/reconcile-lab/spoke/controller"
 )
 
+// debugCacheClusters is the path of the metrics server that prints what the hub
+// controller remembers of each CacheCluster.
+const debugCacheClusters = "/debug/cacheclusters"
+
 // Options of the hub manager.
 type Options struct {
-	// Metrics and Probes are addresses to listen at; "0" turns them off.
-	Metrics, Probes string
-	// Profiles is the address of /debug/pprof; "" or "0" turns it off.
-	Profiles string
-	// Inventory is the namespace of ClusterProfiles and credentials.
-	Inventory string
-	// Elect works only while holding the lease in ElectionNamespace.
-	Elect             bool
-	ElectionNamespace string
-	// Shutdown is how long running reconciles may finish when the manager stops.
-	Shutdown time.Duration
-	// SharedProcess lets one process hold several managers, one after the other:
-	// controller names are otherwise unique in a process.
+	// MetricsAddress serves /metrics and the records under /debug, ProbeAddress serves
+	// /healthz and /readyz, and PprofAddress serves /debug/pprof. "0" turns each off; an
+	// empty PprofAddress does as well.
+	MetricsAddress, ProbeAddress, PprofAddress string
+	// InventoryNamespace holds the ClusterProfiles and the credentials of the members;
+	// v1alpha1.InventoryNamespace if empty.
+	InventoryNamespace string
+	// LeaderElection makes the manager work only while it holds the Lease in
+	// LeaderElectionNamespace; InventoryNamespace if empty.
+	LeaderElection          bool
+	LeaderElectionNamespace string
+	// ShutdownTimeout is how long running reconciles may continue when the manager stops.
+	ShutdownTimeout time.Duration
+	// SharedProcess allows several managers in one process, one after the other. The
+	// names of controllers are otherwise unique in a process.
 	SharedProcess bool
 	// Clock of every controller; the real one if nil.
 	Clock clock.PassiveClock
-	// Timing of the members' probes; inventory.DefaultTiming if zero.
+	// Timing of the probes; inventory.DefaultTiming if zero.
 	Timing inventory.Timing
-	// Transport goes around the HTTP transport of each member's connection, and
-	// HubInformer and MemberInformer make the informers; client-go's own if nil. Tests
-	// inject faults here.
+	// Transport wraps the HTTP transport of each member's connection. HubInformer and
+	// MemberInformer create informers; client-go's if nil. Tests inject faults here.
 	Transport      func(member string, next http.RoundTripper) http.RoundTripper
 	HubInformer    inventory.NewInformer
 	MemberInformer func(member string) inventory.NewInformer
 }
 
-// New gives a manager of the hub that hubConfig leads to.
-func New(hubConfig *rest.Config, o Options) (mcmanager.Manager, error) {
+// New returns a manager of the hub that config connects to.
+func New(config *rest.Config, o Options) (mcmanager.Manager, error) {
+	if config == nil {
+		return nil, errors.New("a client config of the hub is required")
+	}
+	if o.ShutdownTimeout < 0 {
+		return nil, fmt.Errorf("ShutdownTimeout: %s: must not be negative", o.ShutdownTimeout)
+	}
+	o = withDefaults(o)
+	var mgr mcmanager.Manager
+	members, err := newInventory(o, func() cluster.Cluster { return mgr.GetLocalManager() })
+	if err != nil {
+		return nil, err
+	}
+	mgr, err = newManager(config, o, members)
+	if err != nil {
+		return nil, err
+	}
+	if err := addControllers(mgr, o); err != nil {
+		return nil, err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, err
+	}
+	if err := mgr.AddReadyzCheck("cache", cacheSynced(mgr.GetLocalManager())); err != nil {
+		return nil, err
+	}
+	return mgr, nil
+}
+
+func withDefaults(o Options) Options {
+	if o.InventoryNamespace == "" {
+		o.InventoryNamespace = v1alpha1.InventoryNamespace
+	}
+	if o.LeaderElectionNamespace == "" {
+		o.LeaderElectionNamespace = o.InventoryNamespace
+	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	scheme, err := hubScheme()
-	if err != nil {
-		return nil, err
-	}
-	credentials, err := labels.NewRequirement(v1alpha1.LabelCredentialOf, selection.Exists, nil)
-	if err != nil {
-		return nil, err
-	}
-	lock, err := lease(hubConfig, o)
-	if err != nil {
-		return nil, err
-	}
-	here := map[string]cache.Config{o.Inventory: {}}
-	var mgr mcmanager.Manager
-	members := inventory.New(inventory.Options{
-		Hub:       func() cluster.Cluster { return mgr.GetLocalManager() },
-		Namespace: o.Inventory,
+	return o
+}
+
+// newInventory returns the provider of member clusters. The manager is created after
+// its provider, so the inventory gets the hub when it starts.
+func newInventory(o Options, hub func() cluster.Cluster) (*inventory.Inventory, error) {
+	members, err := inventory.New(inventory.Options{
+		Hub:       hub,
+		Namespace: o.InventoryNamespace,
 		Scheme:    spokecontroller.MemberScheme(),
 		Cache:     spokecontroller.MemberCacheOptions(),
 		Kinds:     spokecontroller.MemberKinds(),
 		Timing:    o.Timing, Clock: o.Clock,
 		Transport: o.Transport, NewInformer: o.MemberInformer,
 	})
-	if err := spokecontroller.IndexMembers(members); err != nil {
-		return nil, fmt.Errorf("set up the members' caches: %w", err)
+	if err != nil {
+		return nil, fmt.Errorf("create the inventory: %w", err)
 	}
-	mgr, err = mcmanager.New(hubConfig, members, manager.Options{
-		Scheme: scheme,
+	if err := spokecontroller.IndexMembers(members); err != nil {
+		return nil, fmt.Errorf("index the caches of the members: %w", err)
+	}
+	return members, nil
+}
+
+// newManager returns a manager without controllers.
+func newManager(hubConfig *rest.Config, o Options, members *inventory.Inventory) (mcmanager.Manager, error) {
+	lock, err := newLeaseLock(hubConfig, o)
+	if err != nil {
+		return nil, err
+	}
+	inventoryNamespace := map[string]cache.Config{o.InventoryNamespace: {}}
+	mgr, err := mcmanager.New(hubConfig, members, manager.Options{
+		Scheme: newHubScheme(),
 		Cache: cache.Options{NewInformer: o.HubInformer, ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}:                   {Namespaces: here, Label: labels.NewSelector().Add(*credentials)},
-			&clusterinventory.ClusterProfile{}: {Namespaces: here},
+			&corev1.Secret{}:                   {Namespaces: inventoryNamespace, Label: credentialSelector()},
+			&clusterinventory.ClusterProfile{}: {Namespaces: inventoryNamespace},
 		}},
-		Metrics:                             metricsserver.Options{BindAddress: o.Metrics},
-		HealthProbeBindAddress:              o.Probes,
-		PprofBindAddress:                    o.Profiles,
-		LeaderElection:                      o.Elect,
+		Metrics:                             metricsserver.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress:              o.ProbeAddress,
+		PprofBindAddress:                    o.PprofAddress,
+		LeaderElection:                      o.LeaderElection,
 		LeaderElectionResourceLockInterface: lock,
 		LeaderElectionReleaseOnCancel:       true,
 		RenewDeadline:                       ptr.To(renewDeadline),
-		GracefulShutdownTimeout:             ptr.To(o.Shutdown),
+		GracefulShutdownTimeout:             ptr.To(o.ShutdownTimeout),
 		Controller:                          config.Controller{SkipNameValidation: ptr.To(o.SharedProcess)},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("set up the manager: %w", err)
-	}
-	local := mgr.GetLocalManager()
-	sink := events.NewSink(local.GetEventRecorder(v1alpha1.ManagedBy))
-	hub := &hubcontroller.Reconciler{Events: sink, Client: local.GetClient(), Live: local.GetAPIReader(),
-		InventoryNamespace: o.Inventory, Clock: o.Clock}
-	if err := hub.SetupWithManager(local); err != nil {
-		return nil, fmt.Errorf("set up the hub controller: %w", err)
-	}
-	spoke := spokecontroller.New(spokecontroller.Options{Hub: local, Events: sink, InventoryNamespace: o.Inventory, Clock: o.Clock,
-		Typer: applyconfigurations.NewTypeConverter(spokecontroller.MemberScheme())})
-	if err := mgr.Add(spoke); err != nil {
-		return nil, fmt.Errorf("set up the spoke controller: %w", err)
-	}
-	if err := mgr.Add(orphans.New(orphans.Options{Hub: local, InventoryNamespace: o.Inventory, Clock: o.Clock,
-		Kinds: spokecontroller.ChildKinds()})); err != nil {
-		return nil, fmt.Errorf("set up the look for leftovers: %w", err)
-	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return nil, err
-	}
-	if err := mgr.AddReadyzCheck("cache", synced(local)); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("create the manager: %w", err)
 	}
 	return mgr, nil
 }
 
-func hubScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterinventory.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
+// addControllers adds the hub controller, the spoke controller and the orphan finder.
+func addControllers(mgr mcmanager.Manager, o Options) error {
+	local := mgr.GetLocalManager()
+	sink := events.NewSink(local.GetEventRecorder(v1alpha1.ManagedBy))
+
+	hub, err := hubcontroller.New(hubcontroller.Options{Client: local.GetClient(), APIReader: local.GetAPIReader(),
+		InventoryNamespace: o.InventoryNamespace, Clock: o.Clock, Events: sink})
+	if err != nil {
+		return fmt.Errorf("create the hub controller: %w", err)
 	}
-	return scheme, nil
+	if err := hub.SetupWithManager(local); err != nil {
+		return fmt.Errorf("add the hub controller: %w", err)
+	}
+	if err := local.AddMetricsServerExtraHandler(debugCacheClusters, hub.DebugHandler()); err != nil {
+		return fmt.Errorf("serve %s: %w", debugCacheClusters, err)
+	}
+
+	spoke := spokecontroller.New(spokecontroller.Options{Hub: local, Events: sink, InventoryNamespace: o.InventoryNamespace, Clock: o.Clock,
+		Typer: applyconfigurations.NewTypeConverter(spokecontroller.MemberScheme())})
+	if err := mgr.Add(spoke); err != nil {
+		return fmt.Errorf("add the spoke controller: %w", err)
+	}
+
+	finder, err := orphans.New(orphans.Options{Hub: local, InventoryNamespace: o.InventoryNamespace, Clock: o.Clock,
+		Kinds: spokecontroller.ChildKinds()})
+	if err != nil {
+		return fmt.Errorf("create the orphan finder: %w", err)
+	}
+	if err := mgr.Add(finder); err != nil {
+		return fmt.Errorf("add the orphan finder: %w", err)
+	}
+	return nil
+}
+
+func newHubScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(clusterinventory.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// credentialSelector selects the Secrets that hold a member's credential: no other
+// Secret enters the cache.
+func credentialSelector() labels.Selector {
+	exists, err := labels.NewRequirement(v1alpha1.LabelCredentialOf, selection.Exists, nil)
+	utilruntime.Must(err)
+	return labels.NewSelector().Add(*exists)
 }

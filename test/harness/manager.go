@@ -22,7 +22,7 @@ type Manager struct {
 // StartManager starts a manager as cmd/hub would, without leader election, metrics
 // and probes unless change asks for them.
 func StartManager(config *rest.Config, change func(*manager.Options)) (*Manager, error) {
-	o := manager.Options{Metrics: "0", Probes: "0", Inventory: v1alpha1.InventoryNamespace, Shutdown: 20 * time.Second, SharedProcess: true}
+	o := manager.Options{MetricsAddress: "0", ProbeAddress: "0", InventoryNamespace: v1alpha1.InventoryNamespace, ShutdownTimeout: 20 * time.Second, SharedProcess: true}
 	if change != nil {
 		change(&o)
 	}

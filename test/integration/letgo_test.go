@@ -80,7 +80,7 @@ func TestAMemberThatHangsIsLetGoByAnnotationAndWhatItStillHoldsIsToldWhenItRetur
 				return err
 			}
 			for i := range events.Items {
-				if e := &events.Items[i]; e.Reason == v1alpha1.ReasonAbandoned && e.Regarding.Name == cc.Name && strings.Contains(e.Note, "left behind in silent: ") && strings.Contains(e.Note, "StatefulSet/left") {
+				if e := &events.Items[i]; e.Reason == v1alpha1.ReasonAbandoned && e.Regarding.Name == cc.Name && strings.Contains(e.Note, "orphaned in silent: ") && strings.Contains(e.Note, "StatefulSet/left") {
 					return nil
 				}
 			}
