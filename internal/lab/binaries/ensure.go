@@ -91,7 +91,7 @@ func obtain(ctx context.Context, report Report, m Module, programs []Program, fr
 	}
 	defer unlock()
 
-	// Another process may have created some while this one waited for the lock.
+	// Another process may have created some before this one got the lock.
 	var missing []Program
 	for _, p := range programs {
 		if !executable(filepath.Join(dir, p.Name)) {

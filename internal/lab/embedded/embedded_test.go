@@ -197,7 +197,7 @@ func TestExplain_NamesTheCauseOfAnExit(t *testing.T) {
 			}
 			s := starter{files: f}
 			if err := s.explain(etcd); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v should hold %q", err, test.want)
+				t.Errorf("error %v must contain %q", err, test.want)
 			}
 		})
 	}

@@ -14,8 +14,7 @@ const (
 	minEvery     = 10 * time.Millisecond
 )
 
-// conflict sets a field in regular intervals, as a second controller does. It is the fault
-// with the name Fight.
+// conflict sets a field in regular intervals, as a second controller does.
 type conflict struct{}
 
 // conflictTask is the task of the background process of a conflict.
