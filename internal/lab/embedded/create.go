@@ -9,9 +9,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-
 	"github.com/reconcile-lab/reconcile-lab/internal/lab"
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/process"
 )
@@ -57,18 +54,8 @@ func create(ctx context.Context, cluster string, f files, report lab.Report) err
 		return err
 	}
 	return start.waitFor(ctx, report, "waiting for nodes and controllers", func(ctx context.Context) (bool, error) {
-		return acceptsPods(ctx, c), nil
+		return lab.AcceptsPods(ctx, c, nodeCount), nil
 	})
-}
-
-// acceptsPods reports whether pods can be created and scheduled. The API server refuses
-// pods until the controller manager has created the default ServiceAccount.
-func acceptsPods(ctx context.Context, c kubernetes.Interface) bool {
-	if ready, err := nodesReady(ctx, c); err != nil || !ready {
-		return false
-	}
-	_, err := c.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
-	return err == nil
 }
 
 // prepareFiles writes everything that the programs read, and returns the ports of the

@@ -57,23 +57,6 @@ func ensureNodes(ctx context.Context, c kubernetes.Interface) error {
 	return nil
 }
 
-// nodesReady reports whether every node is ready.
-func nodesReady(ctx context.Context, c kubernetes.Interface) (bool, error) {
-	nodes, err := c.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return false, err
-	}
-	ready := 0
-	for _, n := range nodes.Items {
-		for _, condition := range n.Status.Conditions {
-			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
-				ready++
-			}
-		}
-	}
-	return ready >= nodeCount, nil
-}
-
 // deleteNodeLeases deletes the leases of a kwok that has ended. A new kwok would otherwise
 // ignore the pods of these nodes until the leases expire, up to 20 minutes later.
 func (s *starter) deleteNodeLeases(ctx context.Context, c kubernetes.Interface) error {

@@ -81,8 +81,7 @@ func (p *provider) Ready(ctx context.Context, cluster string) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	ready, err := nodesReady(ctx, c)
-	return err == nil && ready
+	return lab.AcceptsPods(ctx, c, nodeCount)
 }
 
 func (p *provider) Kubeconfig(_ context.Context, cluster string) ([]byte, error) {

@@ -7,18 +7,18 @@ import (
 	"os"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/reconcile-lab/reconcile-lab/internal/lab"
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/docker"
 )
 
 // requestTimeout limits the requests of one readiness check.
 const requestTimeout = 5 * time.Second
 
-// Ready reports whether the API server answers, all nodes are ready and pods can run.
+// Ready reports whether the API server answers, the node is ready and pods can run.
 func (p *Provider) Ready(ctx context.Context, name string) bool {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -34,31 +34,12 @@ func (p *Provider) Ready(ctx context.Context, name string) bool {
 	if err != nil {
 		return false
 	}
-	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil || len(nodes.Items) == 0 {
-		return false
-	}
-	for _, node := range nodes.Items {
-		if !nodeReady(node) {
-			return false
-		}
-	}
-	// The API server refuses pods until this ServiceAccount exists.
-	if _, err = client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{}); err != nil {
+	if !lab.AcceptsPods(ctx, client, 1) {
 		return false
 	}
 	// Without kube-proxy, traffic to the address of a Service leaves the node.
 	proxy, err := client.AppsV1().DaemonSets(metav1.NamespaceSystem).Get(ctx, "kube-proxy", metav1.GetOptions{})
 	return err == nil && proxy.Status.DesiredNumberScheduled > 0 && proxy.Status.NumberReady == proxy.Status.DesiredNumberScheduled
-}
-
-func nodeReady(node corev1.Node) bool {
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // PodKubeconfig returns a kubeconfig with the address of the node in Docker's network.
