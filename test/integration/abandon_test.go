@@ -34,7 +34,7 @@ func abandon(t *testing.T, cc *v1alpha1.CacheCluster, value string) {
 	})
 }
 
-func TestAMemberThatHangsIsLetGoByAnnotationAndWhatItStillHoldsIsToldWhenItReturns(t *testing.T) {
+func TestAbandon_ByAnnotationReportsOrphansWhenMemberReturns(t *testing.T) {
 	gate := behindAGate(t, "silent", lab.Members[two])
 	if err := gate.Forward(t.Context()); err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestAMemberThatHangsIsLetGoByAnnotationAndWhatItStillHoldsIsToldWhenItRetur
 	})
 }
 
-func TestACacheThatLivesOnRemembersWhatItLeftBehindUntilItIsPlacedThereAgain(t *testing.T) {
+func TestAbandon_RecordsOrphansUntilPlacedAgain(t *testing.T) {
 	gate := behindAGate(t, "mute", lab.Members[two])
 	if err := gate.Forward(t.Context()); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 
 // An admission policy that changes what is applied leaves no trace in the record of who
 // owns what.
-func TestReplicasThatAdmissionChangesAreNotCalledApplied(t *testing.T) {
+func TestAdmissionMutation_ReportsReplicasAsNotApplied(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "capped")
 	cc := create(t, cache(ns, "sessions", one))

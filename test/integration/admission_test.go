@@ -33,7 +33,7 @@ func admit(t *testing.T, manifest string) (*unstructured.Unstructured, error) {
 	return u, lab.Hub.Client.Create(t.Context(), u, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
 }
 
-func TestBadInputIsRefusedAtAdmissionWithItsFix(t *testing.T) {
+func TestAdmission_RefusesBadInputWithFix(t *testing.T) {
 	t.Parallel()
 	const everywhere = "\nplacement: {clusterSelector: {}}"
 	for _, c := range []struct {
@@ -88,7 +88,7 @@ func TestBadInputIsRefusedAtAdmissionWithItsFix(t *testing.T) {
 	}
 }
 
-func TestTheLimitsThemselvesAreAccepted(t *testing.T) {
+func TestAdmission_AcceptsLimits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string][2]string{
 		"nothing but a placement":       {"sessions", "placement: {clusterSelector: {}}"},
@@ -113,7 +113,7 @@ func TestTheLimitsThemselvesAreAccepted(t *testing.T) {
 	}
 }
 
-func TestTheExamplesAreAcceptedUnchanged(t *testing.T) {
+func TestAdmission_StoresExamplesUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, namespace := range []string{"shop", "mimir"} {
 		mustCreate(t, lab.Hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})

@@ -43,7 +43,7 @@ func countWrites(t *testing.T, cc *v1alpha1.CacheCluster) func() int {
 	return func() int { return int(n.Load()) }
 }
 
-func TestAFightIsFoughtSlowlyAndCostsTheHubLittle(t *testing.T) {
+func TestConflict_IsRetriedWithBackoffAndFewHubWrites(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "fight")
 	cc := create(t, cache(ns, "sessions", one))

@@ -15,7 +15,7 @@ import (
 
 // A field that was patched back is held by an entry of its own, which an apply
 // does not let go of: without care it would stay for ever.
-func TestAFieldThatWasPatchedBackGoesWhenTheSpecLacksIt(t *testing.T) {
+func TestCorrectionPatch_ReleasesFieldThatSpecNoLongerSets(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "mend")
 	cc := cache(ns, "sessions", one)

@@ -15,7 +15,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-func TestPodsGoBeforeWhatLeadsToThem(t *testing.T) {
+func TestDeletion_RemovesPodsBeforeService(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "deletion-order")
 	cc := create(t, cache(ns, "sessions", one))
@@ -45,7 +45,7 @@ func TestPodsGoBeforeWhatLeadsToThem(t *testing.T) {
 	gone(t, one, ns, "sessions")
 }
 
-func TestOrphansKeepRunningAndCanBeTakenOver(t *testing.T) {
+func TestDeletion_OrphansKeepRunningAndCanBeTakenOver(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "orphan")
 	cc := create(t, cache(ns, "sessions", one, two))
@@ -93,7 +93,7 @@ func TestOrphansKeepRunningAndCanBeTakenOver(t *testing.T) {
 }
 
 // Not parallel: it stops the manager.
-func TestAPolicyThatComesWithTheDeletionCounts(t *testing.T) {
+func TestDeletion_HonorsPolicyThatChangesWithIt(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		end  func(*testing.T, *v1alpha1.CacheCluster)

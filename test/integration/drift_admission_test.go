@@ -61,7 +61,7 @@ func admits(t *testing.T, member, ns string) {
 
 // What admission adds to a write is nobody's, so it is no foreign field; and where it
 // puts back what somebody owned and the hub removed, that has an end.
-func TestASidecarThatAdmissionAddsAnewIsNotFoughtWithoutEnd(t *testing.T) {
+func TestDrift_DoesNotRemoveSidecarOfAdmissionEndlessly(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "mesh")
 	server := lab.Members[one]

@@ -44,7 +44,7 @@ func inject(t *testing.T, member, ns string) {
 	})
 }
 
-func TestForeignFieldsAreReportedAndLeft(t *testing.T) {
+func TestForeignFields_AreReportedAndKept(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "foreign-report")
 	cc := create(t, withDrift(cache(ns, "sessions", one), v1alpha1.DriftPolicy{Foreign: v1alpha1.ForeignReport,
@@ -80,7 +80,7 @@ func TestForeignFieldsAreReportedAndLeft(t *testing.T) {
 	}
 }
 
-func TestForeignFieldsAreRemovedAndNothingElse(t *testing.T) {
+func TestForeignFields_AreRemovedAndNothingElse(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "foreign-remove")
 	cc := create(t, withDrift(cache(ns, "sessions", one), v1alpha1.DriftPolicy{Foreign: v1alpha1.ForeignRemove}))
@@ -162,7 +162,7 @@ func scale(t *testing.T, member, ns string, replicas int32) {
 	}
 }
 
-func TestReplicasAreLeftToAnAutoscalerWithinItsRange(t *testing.T) {
+func TestAutoscaler_OwnsReplicasWithinItsRange(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "autoscaler")
 	cc := create(t, cache(ns, "sessions", one))

@@ -85,7 +85,7 @@ func withDrift(cc *v1alpha1.CacheCluster, p v1alpha1.DriftPolicy) *v1alpha1.Cach
 	return cc
 }
 
-func TestUnderReportDriftIsToldAndLeftAsItIs(t *testing.T) {
+func TestDriftReport_ReportsAndDoesNotCorrect(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "drift-report")
 	cc := create(t, withDrift(cache(ns, "sessions", one), v1alpha1.DriftPolicy{Policy: v1alpha1.DriftReport}))
@@ -174,7 +174,7 @@ func TestUnderReportDriftIsToldAndLeftAsItIs(t *testing.T) {
 }
 
 // Without its mark a changed wish can't be told from a changed object.
-func TestUnderReportAChangedWishIsAppliedToAChildWithoutItsMark(t *testing.T) {
+func TestDriftReport_AppliesChangedSpecToChildWithoutOwnerMark(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "drift-report-mark")
 	cc := create(t, withDrift(cache(ns, "sessions", one), v1alpha1.DriftPolicy{Policy: v1alpha1.DriftReport}))
@@ -199,7 +199,7 @@ func TestUnderReportAChangedWishIsAppliedToAChildWithoutItsMark(t *testing.T) {
 	}
 }
 
-func TestWhatARuleIgnoresIsLeftToItsManager(t *testing.T) {
+func TestDriftIgnore_AllowsFieldToItsManager(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "drift-ignore")
 	cc := create(t, withDrift(cache(ns, "sessions", one), v1alpha1.DriftPolicy{Ignore: []v1alpha1.DriftIgnore{
@@ -286,7 +286,7 @@ func TestWhatARuleIgnoresIsLeftToItsManager(t *testing.T) {
 	})
 }
 
-func TestARuleThatCannotBeReadIsRefused(t *testing.T) {
+func TestDriftIgnore_RefusesInvalidRule(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "drift-ignore-unreadable")
 	cc := create(t, withDrift(cache(ns, "sessions", one), v1alpha1.DriftPolicy{Ignore: []v1alpha1.DriftIgnore{

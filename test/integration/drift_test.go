@@ -40,7 +40,7 @@ func edit(t *testing.T, member string, object client.Object, how func()) {
 	}
 }
 
-func TestDriftIsPutRightInItsMemberOnly(t *testing.T) {
+func TestDrift_IsCorrectedInItsMemberOnly(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "drift")
 	cc := create(t, cache(ns, "sessions", one, two))
@@ -209,7 +209,7 @@ func countOf(t *testing.T, cc *v1alpha1.CacheCluster, member string) int64 {
 	return entry.LastDrift.Count
 }
 
-func TestWhatOthersAddIsTheirsAndStays(t *testing.T) {
+func TestDrift_KeepsFieldsOfOtherManagers(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "foreign-fields")
 	cc := create(t, cache(ns, "sessions", one))
@@ -258,7 +258,7 @@ func TestWhatOthersAddIsTheirsAndStays(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatIsBeingDeletedIsMadeAnewOnceItIsGone(t *testing.T) {
+func TestDrift_RecreatesTerminatingChildOnceItIsGone(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "slow-deletion")
 	cc := create(t, cache(ns, "sessions", one))

@@ -95,7 +95,7 @@ func wanted(t *testing.T, s *harness.Server, kind schema.GroupVersionKind, names
 	return u.Object
 }
 
-func TestUndoRestoresWhatWasThereAlsoFromAnotherProcess(t *testing.T) {
+func TestFaultUndo_RestoresObjectFromAnotherProcess(t *testing.T) {
 	ns := namespace(t, "inject")
 	isReady(t, create(t, cache(ns, "sessions", one, two)))
 	// The hub would put it right first.
@@ -197,7 +197,7 @@ func credentialNameOf(t *testing.T, member string) string {
 	return secrets.Items[0].Name
 }
 
-func TestAFaultThatIsNotMeantSaysWhatThereIs(t *testing.T) {
+func TestFaultInject_RefusesWrongTargetWithAlternatives(t *testing.T) {
 	ns := namespace(t, "inject-input")
 	isReady(t, create(t, cache(ns, "sessions", one)))
 	l := asLab(t)

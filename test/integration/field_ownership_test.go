@@ -43,7 +43,7 @@ func full() v1alpha1.CacheTemplate {
 // Drift is the difference between what we compute that we own and what the API
 // server says that we own; were they not equal straight after an apply, there
 // would be drift for ever or drift that is never seen.
-func TestTheFieldsThatAnAPIServerPutsUnderOurNameAreThoseThatDriftWants(t *testing.T) {
+func TestFieldOwnership_OfAPIServerEqualsDrift(t *testing.T) {
 	t.Parallel()
 	typer := applyconfigurations.NewTypeConverter(harness.Scheme())
 	server := lab.Members[one].Client

@@ -62,7 +62,7 @@ func sizeOf(set *appsv1.StatefulSet) string {
 }
 
 // Not parallel: it counts every write request of the process.
-func TestAFieldThatCannotChangeIsNamedAndEverythingElseIsApplied(t *testing.T) {
+func TestImmutableField_IsNamedWhileOthersAreApplied(t *testing.T) {
 	ns := namespace(t, "immutable")
 	cc := create(t, storing(ns, "sessions", one, two))
 	isReady(t, cc)
@@ -115,7 +115,7 @@ func TestAFieldThatCannotChangeIsNamedAndEverythingElseIsApplied(t *testing.T) {
 }
 
 // Not parallel: it stops the manager.
-func TestWithConsentAStatefulSetIsRecreatedWhateverHappensToTheManager(t *testing.T) {
+func TestRecreate_SurvivesManagerRestart(t *testing.T) {
 	ns := namespace(t, "recreate")
 	cc := create(t, storing(ns, "sessions", one))
 	isReady(t, cc)
@@ -163,7 +163,7 @@ func TestWithConsentAStatefulSetIsRecreatedWhateverHappensToTheManager(t *testin
 	}
 }
 
-func TestACacheThatIsDeletedWhileItIsRecreatedLeavesNothing(t *testing.T) {
+func TestRecreate_DeletionInBetweenLeavesNothing(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "recreate-deleted")
 	cc := create(t, storing(ns, "sessions", one))
@@ -215,7 +215,7 @@ func TestACacheThatIsDeletedWhileItIsRecreatedLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestAServiceThatLostItsKindOfAddressIsNamedThenRecreated(t *testing.T) {
+func TestRecreate_ReplacesServiceWithOtherClusterIP(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "immutable-service")
 	cc := create(t, cache(ns, "sessions", two))
@@ -252,7 +252,7 @@ func TestAServiceThatLostItsKindOfAddressIsNamedThenRecreated(t *testing.T) {
 	}
 }
 
-func TestAServiceOfAnotherTypeIsPutBack(t *testing.T) {
+func TestDrift_CorrectsTypeOfService(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "service-type")
 	cc := create(t, cache(ns, "sessions", one))

@@ -42,7 +42,7 @@ func reads(t *testing.T, namespace string, want status.Status) {
 	})
 }
 
-func TestKstatusReadsOurObjectsRight(t *testing.T) {
+func TestKstatus_MatchesOurConditions(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "kstatus")
 	standIn := lab.Members[one].StandIn

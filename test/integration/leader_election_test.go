@@ -29,7 +29,7 @@ func (s severed) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Not parallel: it replaces the manager.
-func TestALeaderThatLosesItsLeaseAbruptlyIsReplacedWithoutHarm(t *testing.T) {
+func TestLeaderElection_ReplacesLeaderThatLosesItsLease(t *testing.T) {
 	ns := namespace(t, "leaders")
 	kept := create(t, cache(ns, "kept", one, two))
 	isReady(t, kept)

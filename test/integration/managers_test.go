@@ -144,7 +144,7 @@ func uidsOf(t *testing.T, ns, name string, members ...string) map[string]types.U
 }
 
 // Not parallel: its second manager would write in the others' tests too.
-func TestAManagerWhoseCacheOfMembersLagsTakesNothingAway(t *testing.T) {
+func TestManager_WithStaleMemberCacheRemovesNothing(t *testing.T) {
 	ns := namespace(t, "lagging")
 	f := &freezer{holds: func(o runtime.Object) bool { _, is := o.(*clusterinventory.ClusterProfile); return is }}
 	stop := secondManager(t, func(o *manager.Options) { o.HubInformer = f.informer })
@@ -179,7 +179,7 @@ func TestAManagerWhoseCacheOfMembersLagsTakesNothingAway(t *testing.T) {
 }
 
 // Not parallel: its second manager would write in the others' tests too.
-func TestTwoManagersThatBothWorkDoNoHarm(t *testing.T) {
+func TestManager_TwoActiveDoNotConflict(t *testing.T) {
 	ns := namespace(t, "twofold")
 	stop := secondManager(t, func(*manager.Options) {})
 	kept := create(t, cache(ns, "kept", one, two))
@@ -211,7 +211,7 @@ func TestTwoManagersThatBothWorkDoNoHarm(t *testing.T) {
 }
 
 // Not parallel: it stops the manager.
-func TestAManagerThatIsStoppedAtAnyMomentFinishesWhenItStarts(t *testing.T) {
+func TestManager_FinishesWorkAfterStopAtAnyMoment(t *testing.T) {
 	ns := namespace(t, "stopped")
 	for n, moment := range []time.Duration{0, 15 * time.Millisecond, 60 * time.Millisecond, 150 * time.Millisecond} {
 		name := fmt.Sprintf("c%d", n)
@@ -244,7 +244,7 @@ func TestAManagerThatIsStoppedAtAnyMomentFinishesWhenItStarts(t *testing.T) {
 	}
 }
 
-func TestACacheClusterThatIsDeletedAndCreatedAtOnceIsTheNewOne(t *testing.T) {
+func TestManager_DeletedAndRecreatedCacheIsTheNewOne(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "phoenix")
 	old := create(t, cache(ns, "phoenix", one, two))

@@ -86,7 +86,7 @@ func seriesOf(t *testing.T, cluster string) (found []string) {
 
 // Not parallel: it counts what the whole process holds. One member hangs all the time,
 // which must not keep another from joining and leaving.
-func TestAMemberThatJoinsAndLeavesFiftyTimesLeavesNothingInTheHubsProcess(t *testing.T) {
+func TestMemberChurn_LeaksNothingInHubProcess(t *testing.T) {
 	hole := behindAGate(t, "abyss", lab.Members[two])
 	if err := hole.Swallow(t.Context()); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 // busy machine takes longer.
 const noticed, landed = time.Minute, 30 * time.Second
 
-func TestAMemberThatHangsIsNoticedAndItsPendingWorkLandsWhenItReturns(t *testing.T) {
+func TestMemberReturn_PendingChangesAreApplied(t *testing.T) {
 	gate := behindAGate(t, "returns", lab.Members[two])
 	if err := gate.Forward(t.Context()); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestAMemberThatHangsIsNoticedAndItsPendingWorkLandsWhenItReturns(t *testing
 	}
 }
 
-func TestDriftWhileACredentialIsRotatedIsRepaired(t *testing.T) {
+func TestCredentialRotation_CorrectsDriftMeanwhile(t *testing.T) {
 	gate := behindAGate(t, "turns", lab.Members[two])
 	if err := gate.Forward(t.Context()); err != nil {
 		t.Fatal(err)

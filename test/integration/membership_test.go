@@ -415,7 +415,7 @@ func (r rented) PodKubeconfig(ctx context.Context, cluster string) ([]byte, erro
 	return r.Kubeconfig(ctx, cluster)
 }
 
-func TestUpRepairsALabWhoseMemberWasMadeAnew(t *testing.T) {
+func TestUp_RepairsLabWithRecreatedMember(t *testing.T) {
 	t.Setenv(labs.StateVariable, filepath.Join(t.TempDir(), "labs"))
 	hub, first, second := startAPIServer(t), startAPIServer(t), startAPIServer(t)
 	issueTokens(t, first)

@@ -22,7 +22,7 @@ import (
 
 // Between the look at a cache and the write, an object may be deleted, and somebody
 // else's may take its name. Repairs are forced, so nothing else would hold them off.
-func TestARepairIsOfTheObjectThatWasLookedAt(t *testing.T) {
+func TestNameConflict_CorrectionRequiresUIDOfReadObject(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "namesake")
 	server := lab.Members[one].Client
@@ -81,7 +81,7 @@ func memberNamespace(t *testing.T, server client.Client, ns string) {
 }
 
 // They have one field manager, so no conflict of fields holds one of them off.
-func TestOfTwoHubsThatCreateAnObjectAtOnceOneGetsIt(t *testing.T) {
+func TestNameConflict_OneOfTwoHubsCreatesTheObject(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "two-hubs")
 	server := lab.Members[one].Client
@@ -126,7 +126,7 @@ func TestOfTwoHubsThatCreateAnObjectAtOnceOneGetsIt(t *testing.T) {
 }
 
 // A cache's client Service has the name of the other's headless one.
-func TestOfTwoCachesThatWantOneObjectTheLaterOneGetsNothing(t *testing.T) {
+func TestNameConflict_LaterOfTwoCachesGetsNothing(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "two-caches")
 	const pairs = 6

@@ -25,7 +25,7 @@ func driftedBecause(cc *v1alpha1.CacheCluster) string {
 	return ""
 }
 
-func TestDriftThatTheMemberRefusesToHavePutRightIsToldUntilItIs(t *testing.T) {
+func TestRefusedCorrection_IsReportedUntilItSucceeds(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "refused-repair")
 	cc := create(t, cache(ns, "sessions", one))
@@ -81,7 +81,7 @@ func TestDriftThatTheMemberRefusesToHavePutRightIsToldUntilItIs(t *testing.T) {
 	isReady(t, cc)
 }
 
-func TestAStatefulSetThatIsLeftDeletedIsNoWorkInProgress(t *testing.T) {
+func TestDriftReport_DeletedStatefulSetIsNotProgressing(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "left-deleted")
 	cc := create(t, withDrift(cache(ns, "sessions", one), v1alpha1.DriftPolicy{Policy: v1alpha1.DriftReport}))
@@ -107,7 +107,7 @@ func TestAStatefulSetThatIsLeftDeletedIsNoWorkInProgress(t *testing.T) {
 }
 
 // Who copies a child, as with kubectl get and create, copies its marks too.
-func TestACopyOfAChildIsNobodysChild(t *testing.T) {
+func TestOrphans_CopyOfChildIsNotManaged(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "copied")
 	cc := create(t, cache(ns, "sessions", one))
@@ -136,7 +136,7 @@ func TestACopyOfAChildIsNobodysChild(t *testing.T) {
 	}
 }
 
-func TestAChildWhoseMarkAPersonChangedGoesWithItsCache(t *testing.T) {
+func TestOrphans_ChildWithChangedOwnerMarkIsDeletedWithItsCache(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "remarked")
 	cc := create(t, cache(ns, "sessions", one))

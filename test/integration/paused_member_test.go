@@ -15,7 +15,7 @@ import (
 
 // A paused API server keeps its connections and answers nothing; one whose etcd is
 // paused answers with errors.
-func TestAMemberWhoseApiServerOrEtcdIsPausedCostsTheOtherNothingAndCatchesUp(t *testing.T) {
+func TestPausedMember_DoesNotDelayOthersAndCatchesUp(t *testing.T) {
 	ailing := startAPIServer(t)
 	issueTokens(t, ailing)
 	if err := membership.Join(t.Context(), lab.Hub.Config, ailing.Config, "ailing", membership.Options{}); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-func TestACacheComesIntoBeingWhereItIsPlacedAndLeavesWithItsPlacement(t *testing.T) {
+func TestPlacement_CreatesAndRemovesChildren(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "placement")
 	cc := cache(ns, "sessions")
@@ -96,7 +96,7 @@ func TestACacheComesIntoBeingWhereItIsPlacedAndLeavesWithItsPlacement(t *testing
 	})
 }
 
-func TestAChangedTemplateReachesEveryMemberAndUnwantedChildrenArePruned(t *testing.T) {
+func TestUpdate_ReachesEveryMemberAndPrunesChildren(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "update")
 	cc := cache(ns, "sessions", one, two)
@@ -170,7 +170,7 @@ func TestAChangedTemplateReachesEveryMemberAndUnwantedChildrenArePruned(t *testi
 	})
 }
 
-func TestAnObjectOfSomebodyElseIsLeftAloneAndNamed(t *testing.T) {
+func TestNameConflict_ObjectOfAnotherOwnerIsNamedAndKept(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "somebody-else")
 	labels := map[string]string{"app": "mine"}
@@ -231,7 +231,7 @@ func TestAnObjectOfSomebodyElseIsLeftAloneAndNamed(t *testing.T) {
 
 // A Service with an address of its own cannot become a headless one: the API server
 // calls our intent invalid, and what stands in the way is somebody else's object.
-func TestAServiceOfAnotherThatCannotBeJoinedIsCalledSomebodyElses(t *testing.T) {
+func TestNameConflict_InvalidServiceOfAnotherOwnerIsNamed(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "foreign-service")
 	member := lab.Members[one]
@@ -249,7 +249,7 @@ func TestAServiceOfAnotherThatCannotBeJoinedIsCalledSomebodyElses(t *testing.T) 
 	}
 }
 
-func TestAMemberThatDoesNotExistHoldsUpNobody(t *testing.T) {
+func TestPlacement_UnknownMemberDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "unknown-member")
 	cc := create(t, cache(ns, "sessions", "nowhere", one))
@@ -264,7 +264,7 @@ func TestAMemberThatDoesNotExistHoldsUpNobody(t *testing.T) {
 	isReady(t, cc)
 }
 
-func TestAPlacementThatChoosesNobodySaysWhy(t *testing.T) {
+func TestPlacement_WithoutMatchReportsCause(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "nobody")
 	cc := cache(ns, "sessions")
@@ -295,7 +295,7 @@ func TestAPlacementThatChoosesNobodySaysWhy(t *testing.T) {
 	})
 }
 
-func TestANamespaceIsCreatedOnlyWhereThatIsAllowed(t *testing.T) {
+func TestPlacement_CreatesNamespaceOnlyWhenAllowed(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "no-namespace")
 	cc := cache(ns, "sessions", one)
@@ -311,7 +311,7 @@ func TestANamespaceIsCreatedOnlyWhereThatIsAllowed(t *testing.T) {
 	isReady(t, cc)
 }
 
-func TestAnOverrideThatDoesNotFitItsTemplateIsNamedAndNothingIsHalfApplied(t *testing.T) {
+func TestOverride_InvalidIsNamedAndNothingIsApplied(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "bad-override")
 	cc := cache(ns, "sessions", one, two)
@@ -327,7 +327,7 @@ func TestAnOverrideThatDoesNotFitItsTemplateIsNamedAndNothingIsHalfApplied(t *te
 	}
 }
 
-func TestAMemberCacheIsPutBackAsTheHubWantsIt(t *testing.T) {
+func TestMemberCache_IsCorrectedByHub(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "membercache")
 	cc := create(t, cache(ns, "sessions", one))
@@ -410,7 +410,7 @@ func TestAMemberCacheIsPutBackAsTheHubWantsIt(t *testing.T) {
 	})
 }
 
-func TestAMemberCacheOfSomebodyElseInOursPlaceIsNamedAndLeftAlone(t *testing.T) {
+func TestMemberCache_OfAnotherOwnerIsNamedAndKept(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "name-conflict")
 	for _, of := range []string{"sessions", "another"} {

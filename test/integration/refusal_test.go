@@ -110,7 +110,7 @@ func exhausted(t *testing.T, member, namespace, of string) *corev1.ResourceQuota
 	return q
 }
 
-func TestWhatAdmissionInAMemberRefusesIsBlockedSaysWhyAndIsTriedAgain(t *testing.T) {
+func TestRefusal_ByMemberAdmissionIsBlockedAndRetried(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuse func(t *testing.T, member, namespace string)
 		reason string
@@ -182,7 +182,7 @@ func controller(t *testing.T, member string, set *appsv1.StatefulSet) error {
 	return refusal
 }
 
-func TestPodsThatAMemberRefusesAreSaidToBeAndWhy(t *testing.T) {
+func TestRefusal_OfPodsIsReportedWithCause(t *testing.T) {
 	for name, c := range map[string]struct {
 		// refuse gives what ends the refusal.
 		refuse func(t *testing.T, namespace *corev1.Namespace) (relent func())
@@ -261,7 +261,7 @@ func TestPodsThatAMemberRefusesAreSaidToBeAndWhy(t *testing.T) {
 	}
 }
 
-func TestAMemberThatAsksForPatienceGetsIt(t *testing.T) {
+func TestRefusal_TooManyRequestsHonorsRetryAfter(t *testing.T) {
 	t.Parallel()
 	const wait = 3 * time.Second
 	ns := namespace(t, "busy")

@@ -18,7 +18,7 @@ import (
 // A list whose items are told apart by another field than their name holds two of one
 // name when ours is applied beside the one that somebody made of it; API servers refuse
 // that.
-func TestAnItemWhoseKeyWasChangedIsPutBackInItsPlace(t *testing.T) {
+func TestRekeyedItem_IsCorrectedInPlace(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "moved")
 	cc := cache(ns, "sessions", one)
@@ -85,7 +85,7 @@ func TestAnItemWhoseKeyWasChangedIsPutBackInItsPlace(t *testing.T) {
 // What somebody put in the place of a field of ours goes when the API server refuses
 // both: another way to probe, the other bound of a budget. What does not stand in the way
 // stays.
-func TestWhatStandsInTheWayOfAFieldOfOursIsRemovedWithItsRepair(t *testing.T) {
+func TestConflictingSibling_IsRemovedWithCorrection(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "in-the-way")
 	cc := cache(ns, "sessions", one)
@@ -143,7 +143,7 @@ func TestWhatStandsInTheWayOfAFieldOfOursIsRemovedWithItsRepair(t *testing.T) {
 }
 
 // A changed wish meets an item that was moved before: it was only reported.
-func TestAChangedWishPutsAMovedItemBackToo(t *testing.T) {
+func TestRekeyedItem_IsCorrectedWithChangedSpec(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "moved-wish")
 	cc := create(t, withDrift(cache(ns, "sessions", one), v1alpha1.DriftPolicy{Policy: v1alpha1.DriftReport}))

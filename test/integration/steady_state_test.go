@@ -105,7 +105,7 @@ func staysQuiet(t *testing.T, namespace string) {
 }
 
 // Not parallel: it counts every write request of the process.
-func TestASteadyStateWritesNothingAlsoAfterARestart(t *testing.T) {
+func TestSteadyState_WritesNothingAlsoAfterRestart(t *testing.T) {
 	ns := namespace(t, "steady")
 	ready := create(t, cache(ns, "ready", one, two))
 	rich := cache(ns, "rich", one)
@@ -146,7 +146,7 @@ func TestASteadyStateWritesNothingAlsoAfterARestart(t *testing.T) {
 	})
 }
 
-func TestTheMetricsAreNamedAsPrometheusAsks(t *testing.T) {
+func TestMetrics_FollowPrometheusNaming(t *testing.T) {
 	ns := namespace(t, "metrics")
 	cc := create(t, cache(ns, "sessions", one))
 	isReady(t, cc)

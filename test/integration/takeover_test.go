@@ -62,7 +62,7 @@ func owners(t *testing.T, member, namespace, name string) []string {
 }
 
 // With real controllers a StatefulSet whose generation stays restarts no pod.
-func TestMatchingObjectsAreTakenOverAndOthersAreNot(t *testing.T) {
+func TestTakeover_IfMatchingTakesOnlyMatchingObjects(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "takeover-matching")
 	cc := cache(ns, "sessions", one)
@@ -100,7 +100,7 @@ func TestMatchingObjectsAreTakenOverAndOthersAreNot(t *testing.T) {
 	}
 }
 
-func TestUnderAlwaysAnObjectBecomesWhatTheSpecAsks(t *testing.T) {
+func TestTakeover_AlwaysAppliesSpec(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "takeover-always")
 	cc := storing(ns, "sessions", one)
@@ -124,7 +124,7 @@ func TestUnderAlwaysAnObjectBecomesWhatTheSpecAsks(t *testing.T) {
 	}
 }
 
-func TestTwoThatWantTheSameObjectNeverFightAboutIt(t *testing.T) {
+func TestTakeover_RefusesObjectOfAnotherCacheCluster(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "takeover-rivals")
 	cc := cache(ns, "sessions", one)
@@ -147,7 +147,7 @@ func TestTwoThatWantTheSameObjectNeverFightAboutIt(t *testing.T) {
 	}
 }
 
-func TestAMarkThatAPersonEditedIsPutRightWithConsentOnly(t *testing.T) {
+func TestTakeover_CorrectsEditedOwnerMarkOnlyWithConsent(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "takeover-mark")
 	cc := create(t, cache(ns, "sessions", one))

@@ -74,7 +74,7 @@ func reachable(t *testing.T, name string, want metav1.ConditionStatus, reason st
 }
 
 // Not parallel: it starts the manager again while two members are away.
-func TestMembersThatAreAwayFromTheStartHoldUpNobodyAndAreServedWhenTheyCome(t *testing.T) {
+func TestUnreachableMembers_DoNotDelayOthersAndCatchUp(t *testing.T) {
 	closed, hole := behindAGate(t, "closed", lab.Members[two]), behindAGate(t, "hole", lab.Members[two])
 	if err := hole.Swallow(t.Context()); err != nil {
 		t.Fatal(err)
