@@ -15,30 +15,34 @@ import (
 
 var replicas = fieldpath.MakePathOrDie("spec", "replicas")
 
-// altered says that a StatefulSet of ours has other replicas than its intent, and for how
-// many: an admission webhook can change what is applied, and the field stays ours. Of all
-// fields this is the one without which nobody knows how many pods are to be ready.
-func (s *Step) altered(live metav1.Object, policy *drift.Policy) (is, wanted int64, altered bool) {
+// mutatedReplicas reports whether a StatefulSet has other replicas than its intent, although
+// the hub owns the field, and returns both numbers. An admission webhook can change what is
+// applied, and the field manager stays. Of all fields, only replicas are checked: without
+// them, the number of pods that must be ready is unknown.
+func (s *Step) mutatedReplicas(live metav1.Object, policy *drift.Policy) (observed, desired int64, mutated bool) {
 	set, ok := live.(*appsv1.StatefulSet)
 	if !ok || set.Spec.Replicas == nil || policy.Ignores(statefulSet, replicas) {
 		return 0, 0, false
 	}
-	wanted, found, err := unstructured.NestedInt64(s.Intent.Object, "spec", "replicas")
-	is = int64(*set.Spec.Replicas)
-	return is, wanted, found && err == nil && is != wanted
+	desired, found, err := unstructured.NestedInt64(s.Intent.Object, "spec", "replicas")
+	observed = int64(*set.Spec.Replicas)
+	return observed, desired, found && err == nil && observed != desired
 }
 
-// keptAltered is the failure of a child that was written and is other than it was sent.
-// A new one is left to the next look, so that its cache gets the other children.
-func (a *Applier) keptAltered(step *Step, applied metav1.Object, report *Report) (failed, stop bool) {
-	is, wanted, altered := step.altered(applied, &a.Owner.DriftPolicy)
-	if !altered || step.Action == Create {
-		return false, false
+// mutationFailure returns the failure of a child that admission changed while it was
+// written, or nil. A new child is not checked until the next reconcile, so that its cache
+// gets the other children.
+func (s *Step) mutationFailure(applied metav1.Object, policy *drift.Policy) *failure.Failure {
+	observed, desired, mutated := s.mutatedReplicas(applied, policy)
+	if !mutated || s.Action == Create {
+		return nil
 	}
-	report.keep(step, applied)
-	a.Writes.Tried(step.Key(), a.Namespace)
-	report.Remaining = append(report.Remaining, RemainingDrift{Key: step.Key(), Fields: drift.NewFields(replicas), Intent: step.Intent, Found: applied, Refused: true})
-	return true, report.fail(&failure.Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonRejectedByPolicy,
-		Message: fmt.Sprintf("%s: spec.replicas is %d after %d was applied: an admission webhook or policy of the member changes it", step.Key(), is, wanted),
-		Hint:    "exempt the namespace from it in the member, or ask for what it allows"})
+	return &failure.Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonRejectedByPolicy,
+		Message: fmt.Sprintf("%s: spec.replicas is %d after %d was applied: an admission webhook or policy of the member changes it", s.Key(), observed, desired),
+		Hint:    "exempt the namespace from the webhook or policy in the member, or set replicas to a value that it allows"}
+}
+
+// mutatedDrift returns the drift that remains after admission changed a write.
+func (s *Step) mutatedDrift(applied metav1.Object) RemainingDrift {
+	return RemainingDrift{Key: s.Key(), Fields: drift.NewFields(replicas), Intent: s.Intent, Found: applied, Refused: true}
 }

@@ -37,7 +37,7 @@ func TestReplicasOfOursThatAreOthersThanWasAppliedAreNoMatterOfOwnership(t *test
 			}
 			o := owner
 			o.DriftPolicy, o.Typer = c.policy, typer
-			if is := decide(d, live, o, NewWriteCache()); is.Action != c.want {
+			if is := decide(d, live, &o, nil); is.Action != c.want {
 				t.Errorf("%s, want %s", is.Action, c.want)
 			}
 		})

@@ -17,7 +17,7 @@ func BenchmarkDecide(b *testing.B) {
 		}
 		live[all[i].Key()] = typed(b, u)
 	}
-	memory := NewWriteCache()
+	memory := NewWriteCache().Memory(live)
 	for b.Loop() {
 		if plan := Decide(all, live, owner, memory); plan.Steps[1].Action != Correct {
 			b.Fatal(plan)

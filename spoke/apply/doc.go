@@ -1,34 +1,46 @@
-// Package apply makes one member hold the children of one MemberCache.
+// Package apply converges the children of one MemberCache in one member.
 //
-// The protocol:
+// # Stages
 //
-//  1. Plan is pure. It holds each child's intent against the live object and
-//     decides: keep, create, update (our wish changed), repair (it drifted), leave
-//     (it drifted, and only that is reported), recreate, take over, wait (it is being
-//     deleted) or refuse (it belongs to somebody else). Children
-//     that are not wanted any more are to be pruned.
-//  2. Apply carries a plan out with server-side apply, child after child. One child's
-//     failure does not stop the next, unless the member does not answer or asks for
-//     time. Applying again what is there makes no write.
-//     A member that holds nothing of a cache yet takes all of it or nothing: the
-//     children are applied as a dry run, but for the StatefulSet, which is then
-//     applied in earnest, and after it the others, all at once.
-//  3. What cannot change in place keeps its live value, and the rest is applied.
-//     With consent, the child is recreated, see Applier.recreate.
-//  4. What was there before is taken over as the policy says, and never what carries
-//     another owner's mark.
-//  5. Pruning comes last and only when every child was applied, by UID, so that a
-//     namesake that came in the meantime is never touched.
+//	Decide  (pure)         desired, live, owner, memory   -> Plan
+//	Resolve (reads)        Plan                           -> Plan
+//	Execute (writes)       Plan                           -> []Result
+//	NewReport (pure)       []Result                       -> Report
 //
-// A child is found again by its labels, which it has from its first moment on,
-// and by the inventory in the MemberCache's status. There is no time at which a
-// child exists and cannot be found, so nothing has to be saved before applying.
+// A Plan is a value. No stage changes the plan that it receives, so that a plan can be
+// printed, compared, and shown before it is executed.
 //
-// Nothing is created because a cache lacks it: whatever the cache calls absent is
-// looked up in the API server first, and the first apply of an object creates it or
-// fails, see absentVersion. Whoever works on a child claims it meanwhile, so that two
-// caches of one hub that want the same one come one after the other.
+// Decide compares each child with its live object and chooses an Action. A child of this
+// owner that is no longer desired is pruned.
 //
-// At the end children are deleted, the StatefulSet and its pods first, or released:
-// left running without our marks.
+// Resolve checks the plan in the member. It reads from the API server whatever the informer
+// cache calls absent, because a stale cache must not cause a create. It sends dry runs, and
+// it asks the conflict breaker whether a correction must wait.
+//
+// Execute writes, one child after the other. The failure of one child does not stop the
+// next, unless the member is unreachable or asks for a pause. Executing an unchanged plan
+// writes nothing.
+//
+// # Promises
+//
+//   - A member that holds no child of a cache yet gets all children or none. Every child but
+//     the StatefulSet passes a dry run, then the StatefulSet is applied, then the others in
+//     parallel.
+//   - A first apply creates the object or fails, see absentVersion. Every other write names
+//     the UID of the live object, so that it never changes a successor of the same name.
+//   - A child is claimed from Resolve to the end of Execute. Two caches of one hub that
+//     desire the same child run one after the other.
+//   - An immutable field keeps its live value, and all other fields are applied. With
+//     consent, the child is recreated, see recreate.go.
+//   - An existing object is taken over as the policy allows, and never while it carries the
+//     mark of another owner.
+//   - Pruning comes last, by UID, and only after every child was applied.
+//
+// # Inventory
+//
+// A child carries its labels from its first write on, and the status of the MemberCache
+// lists it. A child can be found at any time, so nothing must be saved before a write.
+//
+// Remove deletes the children, the StatefulSet and its pods first. Release leaves them
+// running without the hub's marks.
 package apply

@@ -94,8 +94,8 @@ func (m *member) Patch(_ context.Context, object client.Object, patch client.Pat
 	return nil
 }
 
-func applierTo(m *member, o Owner) *Applier {
-	return &Applier{Client: m, Reader: m, Writes: NewWriteCache(), Namespace: "shop", Owner: o, Now: time.Now, Since: time.Now()}
+func applierTo(m *member) *Applier {
+	return New(Options{Client: m, Namespace: "shop", EventTime: time.Now()})
 }
 
 func TestNothingIsCreatedThatCouldNotBeLookedUp(t *testing.T) {
@@ -111,9 +111,9 @@ func TestNothingIsCreatedThatCouldNotBeLookedUp(t *testing.T) {
 	delete(live, serviceKey)
 	delete(live, budgetKey)
 	m := &member{holds: map[Key]*unstructured.Unstructured{budgetKey: foreign}, silent: map[Key]bool{serviceKey: true}}
-	applier := applierTo(m, before)
+	applier := applierTo(m)
 
-	report := applier.Apply(t.Context(), Decide(all, live, before, applier.Writes))
+	report := applier.Apply(t.Context(), Decide(all, live, before, applier.writes.Memory(live)))
 
 	if len(m.applied) > 0 {
 		t.Errorf("applied %v: the API server never said that they are absent", m.applied)
@@ -142,14 +142,14 @@ func TestAnObjectThatIsGoneIsRememberedNoLonger(t *testing.T) {
 	before.Inventory, before.DriftPolicy.Report = inventoryOf(live), true
 	m := &member{holds: map[Key]*unstructured.Unstructured{budgetKey: live[budgetKey].(*unstructured.Unstructured)}}
 	delete(live, budgetKey)
-	applier := applierTo(m, before)
-	applier.Apply(t.Context(), Decide(all, live, before, applier.Writes))
-	if applier.Writes.Latest(budgetKey, "shop", nil) == nil {
+	applier := applierTo(m)
+	applier.Apply(t.Context(), Decide(all, live, before, applier.writes.Memory(live)))
+	if applier.writes.Latest(budgetKey, "shop", nil) == nil {
 		t.Fatal("what was looked up is not remembered")
 	}
 	delete(m.holds, budgetKey)
-	applier.Apply(t.Context(), Decide(all, live, before, applier.Writes))
-	if found := applier.Writes.Latest(budgetKey, "shop", nil); found != nil {
+	applier.Apply(t.Context(), Decide(all, live, before, applier.writes.Memory(live)))
+	if found := applier.writes.Latest(budgetKey, "shop", nil); found != nil {
 		t.Errorf("still remembered: %v", found)
 	}
 }
@@ -160,9 +160,9 @@ func TestAMemberThatAsksToComeAgainLaterIsSentNothingMore(t *testing.T) {
 	before := owner
 	before.Inventory = inventoryOf(live)
 	m := &member{holds: map[Key]*unstructured.Unstructured{}, busy: true}
-	applier := applierTo(m, before)
+	applier := applierTo(m)
 
-	report := applier.Apply(t.Context(), Decide(all, Live{}, before, applier.Writes))
+	report := applier.Apply(t.Context(), Decide(all, Live{}, before, applier.writes.Memory(Live{})))
 
 	if len(m.applied) != 1 {
 		t.Errorf("applied %v, want the first child only", m.applied)
@@ -182,17 +182,17 @@ func TestAMemberThatAsksToComeAgainLaterIsSentNothingMore(t *testing.T) {
 func TestTheSuccessorOfAChildIsCheckedUnderANameByChance(t *testing.T) {
 	all := desired(t)
 	m := &member{}
-	applier := applierTo(m, owner)
+	applier := applierTo(m)
 	for range 2 {
-		if err := applier.checkSuccessor(t.Context(), &Step{Desired: all[0], Action: Recreate}); err != nil {
-			t.Fatal(err)
+		if checked, err := applier.checkSuccessor(t.Context(), &Step{Desired: all[0], Action: Recreate}); err != nil || checked.Failure != nil {
+			t.Fatal(err, checked.Failure)
 		}
 	}
 	long := all[0]
 	long.Intent = long.Intent.DeepCopy()
 	long.Intent.SetName(strings.Repeat("x", 63))
-	if err := applier.checkSuccessor(t.Context(), &Step{Desired: long, Action: Recreate}); err != nil {
-		t.Fatal(err)
+	if checked, err := applier.checkSuccessor(t.Context(), &Step{Desired: long, Action: Recreate}); err != nil || checked.Failure != nil {
+		t.Fatal(err, checked.Failure)
 	}
 	if m.checked[0] == m.checked[1] || !strings.HasPrefix(m.checked[0], "sessions-") || len(m.checked[2]) != 63 {
 		t.Errorf("checked under %q", m.checked)
@@ -216,8 +216,8 @@ func budgetGone(t *testing.T) (all []Desired, live, without Live, before Owner) 
 
 func TestARepairThatFailedHasPutNothingRight(t *testing.T) {
 	all, _, without, before := budgetGone(t)
-	applier := applierTo(&member{holds: map[Key]*unstructured.Unstructured{}, mute: true}, before)
-	if report := applier.Apply(t.Context(), Decide(all, without, before, applier.Writes)); !slices.Contains(report.Unobserved, budgetKey) {
+	applier := applierTo(&member{holds: map[Key]*unstructured.Unstructured{}, mute: true})
+	if report := applier.Apply(t.Context(), Decide(all, without, before, applier.writes.Memory(without))); !slices.Contains(report.Unobserved, budgetKey) {
 		t.Errorf("not seen: %v, want the budget among them", report.Unobserved)
 	}
 }
@@ -230,15 +230,14 @@ func TestTheHintOfARefusedRepairSendsToTheMemberOnlyWhereSomethingIsThere(t *tes
 		step Step
 		hint string
 	}{
-		"it was changed": {Step{Desired: all[1], Action: Correct, Live: applied(t, &all[1])}, "undo in the member"},
+		"it was changed": {Step{Desired: all[1], Action: Correct, Live: applied(t, &all[1])}, "revert in the member"},
 		"it was deleted": {Step{Desired: all[1], Action: Create, Deleted: true}, "change the spec"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			failed := &failure.Failure{Class: v1alpha1.ClassInvalid, Reason: v1alpha1.ReasonRejected, Hint: "change the spec"}
-			var report Report
-			applierTo(&member{}, owner).refused(&c.step, failed, &report)
-			if !strings.HasPrefix(failed.Hint, c.hint) || len(report.Remaining) != 1 || !report.Remaining[0].Refused {
-				t.Errorf("hint %q, open %+v", failed.Hint, report.Remaining)
+			result := applierTo(&member{}).refused(&owner, &c.step, failed)
+			if !strings.HasPrefix(result.Failure.Hint, c.hint) || len(result.Remaining) != 1 || !result.Remaining[0].Refused {
+				t.Errorf("hint %q, remaining drift %+v", result.Failure.Hint, result.Remaining)
 			}
 		})
 	}
@@ -277,8 +276,8 @@ func TestWhatIsInTheWayIsLookedAtBeforeItIsTold(t *testing.T) {
 		if c.there {
 			m.holds[budgetKey] = c.shown
 		}
-		applier := applierTo(m, before)
-		report := applier.Apply(t.Context(), Decide(all, shown, before, applier.Writes))
+		applier := applierTo(m)
+		report := applier.Apply(t.Context(), Decide(all, shown, before, applier.writes.Memory(shown)))
 		reason := ""
 		if worst := report.PrimaryFailure(); worst != nil {
 			reason = worst.Reason
@@ -297,9 +296,9 @@ func TestUnderReportADeletedChildStaysDeletedAndIsNotForgotten(t *testing.T) {
 	before.Inventory, before.DriftPolicy.Report = inventoryOf(live), true
 	delete(live, budgetKey)
 	m := &member{holds: map[Key]*unstructured.Unstructured{}}
-	applier := applierTo(m, before)
+	applier := applierTo(m)
 
-	report := applier.Apply(t.Context(), Decide(all, live, before, applier.Writes))
+	report := applier.Apply(t.Context(), Decide(all, live, before, applier.writes.Memory(live)))
 
 	if len(m.applied) > 0 || len(report.Failures) > 0 {
 		t.Errorf("applied %v, failures %v", m.applied, report.Failures)
@@ -317,20 +316,20 @@ func TestUnderReportADeletedChildStaysDeletedAndIsNotForgotten(t *testing.T) {
 func TestARepairWhoseAnswerWasLostIsReportedWhenItTurnsOutToHaveBeenMade(t *testing.T) {
 	all, live, without, before := budgetGone(t)
 	m := &member{holds: map[Key]*unstructured.Unstructured{}, mute: true}
-	applier := applierTo(m, before)
+	applier := applierTo(m)
 	clock := time.Now()
-	applier.Now, applier.Since = func() time.Time { return clock }, clock
-	lost := applier.Apply(t.Context(), Decide(all, without, before, applier.Writes))
+	applier.now, applier.eventTime = func() time.Time { return clock }, clock
+	lost := applier.Apply(t.Context(), Decide(all, without, before, applier.writes.Memory(without)))
 	if len(lost.Failures) != 1 || len(lost.Changes) != 0 {
 		t.Fatalf("failures %v, changes %v", lost.Failures, lost.Changes)
 	}
 	clock = clock.Add(time.Second)
-	applier.Since = clock
-	report := applier.Apply(t.Context(), Decide(all, live, before, applier.Writes))
+	applier.eventTime = clock
+	report := applier.Apply(t.Context(), Decide(all, live, before, applier.writes.Memory(live)))
 	if len(report.Changes) != 1 || report.Changes[0].Key != budgetKey || !report.Changes[0].Deleted || report.Changes[0].Took != time.Second {
 		t.Errorf("changes %+v, want the budget's, a second after its deletion was seen", report.Changes)
 	}
-	if report = applier.Apply(t.Context(), Decide(all, live, before, applier.Writes)); len(report.Changes) != 0 {
+	if report = applier.Apply(t.Context(), Decide(all, live, before, applier.writes.Memory(live))); len(report.Changes) != 0 {
 		t.Errorf("it is reported again: %+v", report.Changes)
 	}
 	if len(m.applied) != 1 {
@@ -344,8 +343,8 @@ func TestAMemberThatRefusesOneChildOfANewCacheGetsNone(t *testing.T) {
 	for i := range all {
 		refused := all[i].Key()
 		m := &member{holds: map[Key]*unstructured.Unstructured{}, refuses: map[Key]bool{refused: true}}
-		applier := applierTo(m, owner)
-		report := applier.Apply(t.Context(), Decide(all, Live{}, owner, applier.Writes))
+		applier := applierTo(m)
+		report := applier.Apply(t.Context(), Decide(all, Live{}, owner, applier.writes.Memory(Live{})))
 		if len(m.applied) > 0 && !slices.Equal(m.applied, []string{refused.String()}) {
 			t.Errorf("%s is refused, and applied was %v", refused, m.applied)
 		}
@@ -358,8 +357,8 @@ func TestAMemberThatRefusesOneChildOfANewCacheGetsNone(t *testing.T) {
 func TestANewCacheBeginsWithItsStatefulSetOnceTheOthersWereRehearsed(t *testing.T) {
 	all := desired(t)
 	m := &member{holds: map[Key]*unstructured.Unstructured{}}
-	applier := applierTo(m, owner)
-	report := applier.Apply(t.Context(), Decide(all, Live{}, owner, applier.Writes))
+	applier := applierTo(m)
+	report := applier.Apply(t.Context(), Decide(all, Live{}, owner, applier.writes.Memory(Live{})))
 
 	var wished, others, noted []string
 	for i := range all {
@@ -401,8 +400,8 @@ func TestWhatWasChangedBackByHandIsTakenBackAndNotCalledDrift(t *testing.T) {
 		before := owner
 		before.Inventory = inventoryOf(live)
 		m := &member{holds: map[Key]*unstructured.Unstructured{}}
-		applier := applierTo(m, before)
-		report := applier.Apply(t.Context(), Decide(all, live, before, applier.Writes))
+		applier := applierTo(m)
+		report := applier.Apply(t.Context(), Decide(all, live, before, applier.writes.Memory(live)))
 		if len(report.Changes) != 1 || report.Changes[0].Key != setKey || len(m.applied) == 0 {
 			t.Fatalf("%s: changes %+v, applied %v", name, report.Changes, m.applied)
 		}
@@ -415,8 +414,8 @@ func TestWhatWasChangedBackByHandIsTakenBackAndNotCalledDrift(t *testing.T) {
 func TestAMemberThatTakesNoVersionForAServiceGetsItWithout(t *testing.T) {
 	all := desired(t)
 	m := &member{holds: map[Key]*unstructured.Unstructured{}, old: true}
-	applier := applierTo(m, owner)
-	report := applier.Apply(t.Context(), Decide(all, Live{}, owner, applier.Writes))
+	applier := applierTo(m)
+	report := applier.Apply(t.Context(), Decide(all, Live{}, owner, applier.writes.Memory(Live{})))
 	if len(report.Failures) > 0 || len(report.Inventory) != len(all) {
 		t.Errorf("failures %v, inventory %v", report.Failures, report.Inventory)
 	}

@@ -16,123 +16,143 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// Stuck is a field of an intent that the API server would not change on the live
+var (
+	statefulSet = render.StatefulSetKind.Kind
+	claimsPath  = fieldpath.MakePathOrDie("spec", "volumeClaimTemplates")
+
+	immutableFields = fieldpath.NewSet(
+		fieldpath.MakePathOrDie("spec", "serviceName"),
+		fieldpath.MakePathOrDie("spec", "podManagementPolicy"),
+		fieldpath.MakePathOrDie("spec", "selector"),
+		fieldpath.MakePathOrDie("spec", "clusterIP"),
+		claimsPath,
+	)
+)
+
+// immutableChange is a field of an intent that the API server does not change on the live
 // object.
-type Stuck struct {
-	// Path of the field, as drift writes it, with the value that it has and the one
-	// that is wanted.
-	Path, Was, Wanted string
-	// Barred says why the object cannot be recreated around its running pods, or is
-	// empty where it can.
-	Barred string
+type immutableChange struct {
+	// path is the field, as package drift writes it. live and desired are its values.
+	path, live, desired string
+	// obstacle is the reason why the object cannot be recreated around its running pods, or
+	// is empty.
+	obstacle string
 }
 
-func (s Stuck) String() string {
-	return fmt.Sprintf("%s is %s and cannot become %s", s.Path, s.Was, s.Wanted)
+// String returns a clause that names the field and both values.
+func (c immutableChange) String() string {
+	return fmt.Sprintf("%s cannot change from %s to %s", c.path, c.live, c.desired)
 }
 
-// rigid is what an object has of the fields that no update changes.
-type rigid struct {
-	serviceName, management string
-	selector                *metav1.LabelSelector
-	claims                  []corev1.PersistentVolumeClaim
-	clusterIP, serviceType  string
-}
-
-// Immutable names the fields of an intent that cannot be changed in place on the
-// live object, sorted by path. Only what the intent sets is compared, by meaning:
-// 1Gi is 1024Mi, and what the API server fills in is no difference. Leaving out a
-// claim that we asked for before is a change too.
-func Immutable(intent *unstructured.Unstructured, live metav1.Object) []Stuck {
-	wanted, is := rigidOf(intent), rigidOf(live)
-	return compare(wanted, is, setsClaims(wanted, is, live))
-}
-
-// setsClaims says whether applying the intent sets or removes claim templates.
-func setsClaims(wanted, is rigid, live metav1.Object) bool {
-	return len(wanted.claims) > 0 || len(is.claims) > 0 && drift.Owns(live, claimsPath)
-}
-
-func compare(wanted, is rigid, claims bool) []Stuck {
-	var stuck []Stuck
-	add := func(path, was, want, barred string) {
-		stuck = append(stuck, Stuck{Path: path, Was: was, Wanted: want, Barred: barred})
+func pathsOf(changes []immutableChange) []string {
+	fields := make([]string, 0, len(changes))
+	for _, c := range changes {
+		fields = append(fields, c.path)
 	}
-	if wanted.serviceName != "" && wanted.serviceName != is.serviceName {
-		add("spec.serviceName", quoted(is.serviceName), quoted(wanted.serviceName), "")
+	return fields
+}
+
+// immutableValues are the immutable fields of an object.
+type immutableValues struct {
+	serviceName, podManagement string
+	selector                   *metav1.LabelSelector
+	claims                     []corev1.PersistentVolumeClaim
+	clusterIP, serviceType     string
+}
+
+// immutableChanges returns the changed immutable fields, sorted by path. Only fields that
+// the intent sets are compared, by meaning: 1Gi equals 1024Mi, and defaults of the API
+// server are no change. The removal of a claim that the hub applied is a change.
+func immutableChanges(intent *unstructured.Unstructured, live metav1.Object) []immutableChange {
+	desired, observed := immutableValuesOf(intent), immutableValuesOf(live)
+	return compareImmutable(desired, observed, setsClaims(desired, observed, live))
+}
+
+// setsClaims reports whether applying the intent sets or removes claim templates.
+func setsClaims(desired, observed immutableValues, live metav1.Object) bool {
+	return len(desired.claims) > 0 || len(observed.claims) > 0 && drift.Owns(live, claimsPath)
+}
+
+func compareImmutable(desired, observed immutableValues, claims bool) []immutableChange {
+	var changes []immutableChange
+	add := func(path, from, to, obstacle string) {
+		changes = append(changes, immutableChange{path: path, live: from, desired: to, obstacle: obstacle})
 	}
-	if wanted.management != "" && wanted.management != is.management {
-		add("spec.podManagementPolicy", quoted(is.management), quoted(wanted.management), "")
+	if desired.serviceName != "" && desired.serviceName != observed.serviceName {
+		add("spec.serviceName", quoted(observed.serviceName), quoted(desired.serviceName), "")
 	}
-	if wanted.selector != nil && metav1.FormatLabelSelector(wanted.selector) != metav1.FormatLabelSelector(is.selector) {
-		add("spec.selector", quoted(metav1.FormatLabelSelector(is.selector)), quoted(metav1.FormatLabelSelector(wanted.selector)),
+	if desired.podManagement != "" && desired.podManagement != observed.podManagement {
+		add("spec.podManagementPolicy", quoted(observed.podManagement), quoted(desired.podManagement), "")
+	}
+	if desired.selector != nil && metav1.FormatLabelSelector(desired.selector) != metav1.FormatLabelSelector(observed.selector) {
+		add("spec.selector", quoted(metav1.FormatLabelSelector(observed.selector)), quoted(metav1.FormatLabelSelector(desired.selector)),
 			"a StatefulSet adopts only pods that its selector matches")
 	}
 	switch {
-	case is.serviceType == string(corev1.ServiceTypeExternalName):
-		// From this type, and only from it, every change is allowed.
-	case wanted.clusterIP != "" && wanted.clusterIP != is.clusterIP:
-		add("spec.clusterIP", quoted(is.clusterIP), quoted(wanted.clusterIP), "")
-	case wanted.clusterIP == "" && wanted.serviceType == string(corev1.ServiceTypeClusterIP) && is.clusterIP == corev1.ClusterIPNone:
-		add("spec.clusterIP", quoted(is.clusterIP), "an address", "")
+	case observed.serviceType == string(corev1.ServiceTypeExternalName):
+		// The address of an ExternalName Service, and of no other, is mutable.
+	case desired.clusterIP != "" && desired.clusterIP != observed.clusterIP:
+		add("spec.clusterIP", quoted(observed.clusterIP), quoted(desired.clusterIP), "")
+	case desired.clusterIP == "" && desired.serviceType == string(corev1.ServiceTypeClusterIP) && observed.clusterIP == corev1.ClusterIPNone:
+		add("spec.clusterIP", quoted(observed.clusterIP), "an address", "")
 	}
 	if claims {
-		compareClaims(wanted.claims, is.claims, add)
+		compareClaims(desired.claims, observed.claims, add)
 	}
-	slices.SortFunc(stuck, func(a, b Stuck) int { return strings.Compare(a.Path, b.Path) })
-	return stuck
+	slices.SortFunc(changes, func(a, b immutableChange) int { return strings.Compare(a.path, b.path) })
+	return changes
 }
 
-func compareClaims(wanted, is []corev1.PersistentVolumeClaim, add func(path, was, want, barred string)) {
-	for i := range wanted {
-		want := &wanted[i]
-		at := slices.IndexFunc(is, func(c corev1.PersistentVolumeClaim) bool { return c.Name == want.Name })
-		if at < 0 {
-			add(claimPath(want.Name), "absent", describe(want), "a running pod cannot get another volume")
+func compareClaims(desired, observed []corev1.PersistentVolumeClaim, add func(path, from, to, obstacle string)) {
+	for i := range desired {
+		claim := &desired[i]
+		index := slices.IndexFunc(observed, func(c corev1.PersistentVolumeClaim) bool { return c.Name == claim.Name })
+		if index < 0 {
+			add(claimPath(claim.Name), "absent", describeClaim(claim), "a running pod cannot get another volume")
 			continue
 		}
-		compareClaim(want, &is[at], func(field, was, want string) { add(claimPath(is[at].Name)+field, was, want, "") })
+		compareClaim(claim, &observed[index], func(field, from, to string) { add(claimPath(claim.Name)+field, from, to, "") })
 	}
-	for i := range is {
-		if !slices.ContainsFunc(wanted, func(c corev1.PersistentVolumeClaim) bool { return c.Name == is[i].Name }) {
-			add(claimPath(is[i].Name), describe(&is[i]), "absent", "")
+	for i := range observed {
+		if !slices.ContainsFunc(desired, func(c corev1.PersistentVolumeClaim) bool { return c.Name == observed[i].Name }) {
+			add(claimPath(observed[i].Name), describeClaim(&observed[i]), "absent", "")
 		}
 	}
 }
 
-func compareClaim(want, is *corev1.PersistentVolumeClaim, add func(field, was, want string)) {
-	for _, key := range slices.Sorted(maps.Keys(want.Labels)) {
-		if is.Labels[key] != want.Labels[key] {
-			add(".metadata.labels."+key, quoted(is.Labels[key]), quoted(want.Labels[key]))
+func compareClaim(desired, observed *corev1.PersistentVolumeClaim, add func(field, from, to string)) {
+	for _, key := range slices.Sorted(maps.Keys(desired.Labels)) {
+		if observed.Labels[key] != desired.Labels[key] {
+			add(".metadata.labels."+key, quoted(observed.Labels[key]), quoted(desired.Labels[key]))
 		}
 	}
-	if !slices.Equal(want.Spec.AccessModes, is.Spec.AccessModes) {
-		add(".spec.accessModes", fmt.Sprint(is.Spec.AccessModes), fmt.Sprint(want.Spec.AccessModes))
+	if !slices.Equal(desired.Spec.AccessModes, observed.Spec.AccessModes) {
+		add(".spec.accessModes", fmt.Sprint(observed.Spec.AccessModes), fmt.Sprint(desired.Spec.AccessModes))
 	}
-	for _, name := range slices.Sorted(maps.Keys(want.Spec.Resources.Requests)) {
-		wanted, has := want.Spec.Resources.Requests[name], is.Spec.Resources.Requests[name]
-		if wanted.Cmp(has) != 0 {
-			add(".spec.resources.requests."+string(name), has.String(), wanted.String())
+	for _, name := range slices.Sorted(maps.Keys(desired.Spec.Resources.Requests)) {
+		to, from := desired.Spec.Resources.Requests[name], observed.Spec.Resources.Requests[name]
+		if to.Cmp(from) != 0 {
+			add(".spec.resources.requests."+string(name), from.String(), to.String())
 		}
 	}
-	// No API server fills a class in here, so that none means the member's default.
-	if !ptr.Equal(want.Spec.StorageClassName, is.Spec.StorageClassName) {
-		add(".spec.storageClassName", class(is), class(want))
+	// The API server sets no default class in a claim template, so an absent class means
+	// the default class of the member.
+	if !ptr.Equal(desired.Spec.StorageClassName, observed.Spec.StorageClassName) {
+		add(".spec.storageClassName", storageClass(observed), storageClass(desired))
 	}
 }
-
-var claimsPath = fieldpath.MakePathOrDie("spec", "volumeClaimTemplates")
 
 func claimPath(name string) string { return fmt.Sprintf("spec.volumeClaimTemplates[name=%q]", name) }
 
-func describe(c *corev1.PersistentVolumeClaim) string {
+func describeClaim(c *corev1.PersistentVolumeClaim) string {
 	size := c.Spec.Resources.Requests[corev1.ResourceStorage]
 	return fmt.Sprintf("a claim of %s", size.String())
 }
 
-func class(c *corev1.PersistentVolumeClaim) string {
+func storageClass(c *corev1.PersistentVolumeClaim) string {
 	if c.Spec.StorageClassName == nil {
 		return "the default class"
 	}
@@ -141,56 +161,58 @@ func class(c *corev1.PersistentVolumeClaim) string {
 
 func quoted(s string) string { return fmt.Sprintf("%q", s) }
 
-// rigidOf reads an object as a cache holds it, typed, or as it is applied. What it
-// cannot read counts as not there.
-func rigidOf(object metav1.Object) rigid {
+// immutableValuesOf reads a typed object from a cache, or an intent. A value that cannot be
+// read counts as absent.
+func immutableValuesOf(object metav1.Object) immutableValues {
 	switch o := object.(type) {
 	case *appsv1.StatefulSet:
-		return rigid{serviceName: o.Spec.ServiceName, management: string(o.Spec.PodManagementPolicy), selector: o.Spec.Selector,
+		return immutableValues{serviceName: o.Spec.ServiceName, podManagement: string(o.Spec.PodManagementPolicy), selector: o.Spec.Selector,
 			claims: o.Spec.VolumeClaimTemplates}
 	case *corev1.Service:
-		return rigid{clusterIP: o.Spec.ClusterIP, serviceType: string(o.Spec.Type)}
+		return immutableValues{clusterIP: o.Spec.ClusterIP, serviceType: string(o.Spec.Type)}
 	case *unstructured.Unstructured:
-		return rigidOfUnstructured(o)
+		return immutableValuesOfUnstructured(o)
 	default:
-		return rigid{}
+		return immutableValues{}
 	}
 }
 
-func rigidOfUnstructured(u *unstructured.Unstructured) rigid {
-	var r rigid
-	r.serviceName, _, _ = unstructured.NestedString(u.Object, "spec", "serviceName")
-	r.management, _, _ = unstructured.NestedString(u.Object, "spec", "podManagementPolicy")
-	r.clusterIP, _, _ = unstructured.NestedString(u.Object, "spec", "clusterIP")
-	r.serviceType, _, _ = unstructured.NestedString(u.Object, "spec", "type")
+func immutableValuesOfUnstructured(u *unstructured.Unstructured) immutableValues {
+	var values immutableValues
+	values.serviceName, _, _ = unstructured.NestedString(u.Object, "spec", "serviceName")
+	values.podManagement, _, _ = unstructured.NestedString(u.Object, "spec", "podManagementPolicy")
+	values.clusterIP, _, _ = unstructured.NestedString(u.Object, "spec", "clusterIP")
+	values.serviceType, _, _ = unstructured.NestedString(u.Object, "spec", "type")
 	if u.GetKind() != statefulSet {
-		return r
+		return values
 	}
 	if selector, found, _ := unstructured.NestedMap(u.Object, "spec", "selector"); found {
-		r.selector = &metav1.LabelSelector{}
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(selector, r.selector) != nil {
-			r.selector = nil
+		values.selector = &metav1.LabelSelector{}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(selector, values.selector) != nil {
+			values.selector = nil
 		}
 	}
 	claims, _, _ := unstructured.NestedSlice(u.Object, "spec", "volumeClaimTemplates")
 	for _, c := range claims {
 		claim := corev1.PersistentVolumeClaim{}
 		if fields, ok := c.(map[string]any); ok && runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &claim) == nil {
-			r.claims = append(r.claims, claim)
+			values.claims = append(values.claims, claim)
 		}
 	}
-	return r
+	return values
 }
 
-// sameClaims says whether an API server would take the one list for the other.
-func sameClaims(one, other []corev1.PersistentVolumeClaim) bool {
+// equalClaims reports whether two lists of claim templates are equal but for the defaults
+// of the API server.
+func equalClaims(one, other []corev1.PersistentVolumeClaim) bool {
 	return slices.EqualFunc(one, other, func(a, b corev1.PersistentVolumeClaim) bool {
-		return equality.Semantic.DeepEqual(bare(a), bare(b))
+		return equality.Semantic.DeepEqual(withClaimDefaults(a), withClaimDefaults(b))
 	})
 }
 
-// bare is a claim template without what an API server fills in.
-func bare(c corev1.PersistentVolumeClaim) corev1.PersistentVolumeClaim {
+// withClaimDefaults returns a claim template with the defaults of the API server and
+// without the fields that only the API server sets.
+func withClaimDefaults(c corev1.PersistentVolumeClaim) corev1.PersistentVolumeClaim {
 	c.TypeMeta, c.Status = metav1.TypeMeta{}, corev1.PersistentVolumeClaimStatus{}
 	if c.Spec.VolumeMode == nil {
 		c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeFilesystem)

@@ -108,35 +108,35 @@ func TestFieldsThatCannotChangeInPlaceAreNamedOneByOne(t *testing.T) {
 			c.Replicas, c.Image, c.Storage.WhenDeleted = ptr.To[int32](5), "memcached:2", v1alpha1.ClaimDelete
 		}, nil, nil, false},
 		{"the size", "", setKey, nil, func(c *v1alpha1.CacheTemplate) { c.Storage.Size = resource.MustParse("2Gi") }, nil,
-			[]string{`spec.volumeClaimTemplates[name="data"].spec.resources.requests.storage is 1Gi and cannot become 2Gi`}, false},
+			[]string{`spec.volumeClaimTemplates[name="data"].spec.resources.requests.storage cannot change from 1Gi to 2Gi`}, false},
 		{"the class", "", setKey, nil, func(c *v1alpha1.CacheTemplate) { c.Storage.StorageClassName = ptr.To("slow") }, nil,
-			[]string{`spec.volumeClaimTemplates[name="data"].spec.storageClassName is "fast" and cannot become "slow"`}, false},
+			[]string{`spec.volumeClaimTemplates[name="data"].spec.storageClassName cannot change from "fast" to "slow"`}, false},
 		{"the class, left out", "none means the default", setKey, nil, func(c *v1alpha1.CacheTemplate) { c.Storage.StorageClassName = nil }, nil,
-			[]string{`spec.volumeClaimTemplates[name="data"].spec.storageClassName is "fast" and cannot become the default class`}, false},
+			[]string{`spec.volumeClaimTemplates[name="data"].spec.storageClassName cannot change from "fast" to the default class`}, false},
 		{"storage that is new", "pods cannot get another volume", setKey, withoutStorage, nil, nil,
-			[]string{`spec.volumeClaimTemplates[name="data"] is absent and cannot become a claim of 1Gi`}, true},
+			[]string{`spec.volumeClaimTemplates[name="data"] cannot change from absent to a claim of 1Gi`}, true},
 		{"storage that is given up", "we asked for it before", setKey, nil, withoutStorage, nil,
-			[]string{`spec.volumeClaimTemplates[name="data"] is a claim of 1Gi and cannot become absent`}, false},
+			[]string{`spec.volumeClaimTemplates[name="data"] cannot change from a claim of 1Gi to absent`}, false},
 		{"a claim of somebody else, who asked for none", "what the intent does not set is not compared", setKey, withoutStorage, withoutStorage,
 			func(u *unstructured.Unstructured) {
 				set(u, []any{map[string]any{"metadata": map[string]any{"name": "logs"}}}, "spec", "volumeClaimTemplates")
 			}, nil, false},
 		{"management", "", setKey, nil, func(c *v1alpha1.CacheTemplate) {
 			c.Pod = &v1alpha1.PodSpec{Management: v1alpha1.PodManagementOrderedReady}
-		}, nil, []string{`spec.podManagementPolicy is "Parallel" and cannot become "OrderedReady"`}, false},
+		}, nil, []string{`spec.podManagementPolicy cannot change from "Parallel" to "OrderedReady"`}, false},
 		{"everything, made by somebody else", "in the order of paths", setKey, nil, nil, func(u *unstructured.Unstructured) {
 			set(u, "other", "spec", "serviceName")
 			set(u, "OrderedReady", "spec", "podManagementPolicy")
 			set(u, map[string]any{"matchLabels": map[string]any{"app": "x"}}, "spec", "selector")
-		}, []string{`spec.podManagementPolicy is "OrderedReady" and cannot become "Parallel"`,
-			`spec.selector is "app=x" and cannot become "app.kubernetes.io/instance=sessions,app.kubernetes.io/name=memcached"`,
-			`spec.serviceName is "other" and cannot become "sessions"`}, true},
+		}, []string{`spec.podManagementPolicy cannot change from "OrderedReady" to "Parallel"`,
+			`spec.selector cannot change from "app=x" to "app.kubernetes.io/instance=sessions,app.kubernetes.io/name=memcached"`,
+			`spec.serviceName cannot change from "other" to "sessions"`}, true},
 		{"an address where none shall be", "clients would not see the pods", headless, nil, nil,
 			func(u *unstructured.Unstructured) { set(u, "10.0.0.7", "spec", "clusterIP") },
-			[]string{`spec.clusterIP is "10.0.0.7" and cannot become "None"`}, false},
+			[]string{`spec.clusterIP cannot change from "10.0.0.7" to "None"`}, false},
 		{"an address that was lost", "clients would not reach it", clientKey, nil, nil,
 			func(u *unstructured.Unstructured) { set(u, "None", "spec", "clusterIP") },
-			[]string{`spec.clusterIP is "None" and cannot become an address`}, false},
+			[]string{`spec.clusterIP cannot change from "None" to an address`}, false},
 		{"any address", "the API server chose it", clientKey, nil, nil,
 			func(u *unstructured.Unstructured) { set(u, "10.0.0.7", "spec", "clusterIP") }, nil, false},
 		{"a Service of another type", "types can change", clientKey, nil, nil, func(u *unstructured.Unstructured) { set(u, "NodePort", "spec", "type") }, nil, false},
@@ -154,9 +154,9 @@ func TestFieldsThatCannotChangeInPlaceAreNamedOneByOne(t *testing.T) {
 			for kind, object := range map[string]metav1.Object{"as it is applied": live, "as a cache holds it": typed(t, live)} {
 				var got []string
 				barred := false
-				for _, s := range Immutable(wish.Intent, object) {
+				for _, s := range immutableChanges(wish.Intent, object) {
 					got = append(got, s.String())
-					barred = barred || s.Barred != ""
+					barred = barred || s.obstacle != ""
 				}
 				if diff := cmp.Diff(c.want, got); diff != "" {
 					t.Errorf("%s, %s (-want +got):\n%s", c.why, kind, diff)
@@ -166,16 +166,16 @@ func TestFieldsThatCannotChangeInPlaceAreNamedOneByOne(t *testing.T) {
 				}
 			}
 			// Once the rest is applied, nothing is left to do, and nothing ever drifts.
-			held, _ := hold(*wish, live)
+			held, _ := retainImmutable(*wish, live)
 			all, err := drift.Wanted(typer, held.Intent)
 			if err != nil {
 				t.Fatal(err)
 			}
-			after := storedBy(t, &Desired{Child: held.Child, Wanted: all})
-			if again, _ := hold(*wish, after); !drift.Diff(again.Wanted, wish.Hash, after, nil).Clean() || !cmp.Equal(held.Intent, again.Intent) {
+			after := storedBy(t, &Desired{Child: held.Child, Fields: all})
+			if again, _ := retainImmutable(*wish, after); !drift.Diff(again.Fields, wish.Hash, after, nil).Clean() || !cmp.Equal(held.Intent, again.Intent) {
 				t.Error("a second apply would change something")
 			}
-			if left := Immutable(held.Intent, live); len(left) > 0 && c.key != clientKey {
+			if left := immutableChanges(held.Intent, live); len(left) > 0 && c.key != clientKey {
 				t.Errorf("the API server would refuse what is applied: %v", left)
 			}
 		})
@@ -188,11 +188,11 @@ func TestWhatIsAppliedFitsTheClaimsThatThereAre(t *testing.T) {
 		containers, _, _ := unstructured.NestedSlice(d.Intent.Object, "spec", "template", "spec", "containers")
 		return containers[0].(map[string]any)
 	}
-	held, _ := hold(*with, storedBy(t, without))
+	held, _ := retainImmutable(*with, storedBy(t, without))
 	if _, mounted := container(held)["volumeMounts"]; mounted || strings.Contains(join(container(held)["args"]), "/data") || !strings.Contains(join(container(held)["args"]), "--extended=modern") {
 		t.Errorf("mounts %v and arguments %q: a pod without the volume would not start", container(held)["volumeMounts"], join(container(held)["args"]))
 	}
-	held, _ = hold(*without, storedBy(t, with))
+	held, _ = retainImmutable(*without, storedBy(t, with))
 	if diff := cmp.Diff(container(*with)["volumeMounts"], container(held)["volumeMounts"]); diff != "" {
 		t.Errorf("the mount was lost while the claim is there (-want +got):\n%s", diff)
 	}
@@ -232,7 +232,7 @@ func TestWhatBecomesOfAStuckFieldIsTheUsersChoice(t *testing.T) {
 		held, problem, says string
 	}{
 		{"without consent", "replicas are applied all the same", nil, bigger, v1alpha1.Policies{}, false, false, Update, v1alpha1.ReasonImmutableField, "", "spec.recreate: OrphanPods"},
-		{"with consent", "", nil, bigger, consent, false, false, Recreate, "", v1alpha1.ReasonRecreating, "around its running pods"},
+		{"with consent", "", nil, bigger, consent, false, false, Recreate, "", v1alpha1.ReasonRecreating, "its running pods stay"},
 		{"with consent that was noted", "", nil, bigger, consent, true, false, Recreate, "", v1alpha1.ReasonRecreating, ""},
 		{"on its way out to be recreated", "its orphans wait for it", nil, bigger, consent, true, true, Wait, "", v1alpha1.ReasonRecreating, ""},
 		{"on its way out, the consent being taken back", "it is gone all the same", nil, bigger, v1alpha1.Policies{}, true, true, Wait, "", v1alpha1.ReasonRecreating, ""},
@@ -248,7 +248,7 @@ func TestWhatBecomesOfAStuckFieldIsTheUsersChoice(t *testing.T) {
 			e := entry(setKey, live)
 			e.Recreating = c.noted
 			o := Owner{Mark: owner.Mark, Inventory: []v1alpha1.InventoryEntry{e}, Policies: c.policies}
-			step := decide(*find(t, stored(t, c.wish), setKey), live, o, NewWriteCache())
+			step := decide(*find(t, stored(t, c.wish), setKey), live, &o, nil)
 			if step.Action != c.verb {
 				t.Errorf("%s: %s, want %s", c.why, step.Action, c.verb)
 			}
@@ -276,7 +276,7 @@ func TestWhatBecomesOfAStuckFieldIsTheUsersChoice(t *testing.T) {
 func TestAChildThatIsGoneToBeRecreatedIsNoDrift(t *testing.T) {
 	d := find(t, stored(t, nil), setKey)
 	e := v1alpha1.InventoryEntry{Group: "apps", Kind: "StatefulSet", Name: "sessions", UID: "old", Recreating: true}
-	step := decide(*d, nil, Owner{Mark: owner.Mark, Inventory: []v1alpha1.InventoryEntry{e}}, NewWriteCache())
+	step := decide(*d, nil, &Owner{Mark: owner.Mark, Inventory: []v1alpha1.InventoryEntry{e}}, nil)
 	if step.Action != Create || step.Deleted {
 		t.Errorf("%s, deleted by somebody %t", step.Action, step.Deleted)
 	}
@@ -286,11 +286,9 @@ func TestAChildThatIsGoneToBeRecreatedIsNoDrift(t *testing.T) {
 		noted    bool
 	}{{0, true}, {1, false}} {
 		set(live, c.observed, "status", "observedGeneration")
-		var report Report
-		step := decide(*d, live, Owner{Mark: owner.Mark, Inventory: []v1alpha1.InventoryEntry{e}}, NewWriteCache())
-		report.keep(&step, live)
-		if report.Inventory[0].Recreating != c.noted || report.Inventory[0].UID != live.GetUID() {
-			t.Errorf("seen by its controller at generation %d: noted %t", c.observed, report.Inventory[0].Recreating)
+		step := decide(*d, live, &Owner{Mark: owner.Mark, Inventory: []v1alpha1.InventoryEntry{e}}, nil)
+		if noted := step.resultWith(live).Entry; noted.Recreating != c.noted || noted.UID != live.GetUID() {
+			t.Errorf("observed generation %d: noted %t, want %t", c.observed, noted.Recreating, c.noted)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
@@ -50,7 +51,7 @@ func applied(t testing.TB, d *Desired, lost ...fieldpath.Path) *unstructured.Uns
 	u := d.Intent.DeepCopy()
 	u.SetUID(types.UID("uid-" + d.Key().String()))
 	u.SetResourceVersion("10")
-	raw, err := d.Wanted.Difference(fieldpath.NewSet(lost...)).ToJSON()
+	raw, err := d.Fields.Difference(fieldpath.NewSet(lost...)).ToJSON()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,14 +178,14 @@ func TestEachChildGetsTheVerbThatItsLiveObjectAsksFor(t *testing.T) {
 			live[setKey].SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "helm"}, {Manager: "argocd"}, {Manager: "helm"}, {Manager: "kcm", Subresource: "status"}})
 		}, Refuse, false, v1alpha1.ReasonObjectOfAnother, "its field managers are argocd, helm"},
 		{"of another CacheCluster", "its mark is another", func(live Live, _ *Owner) { annotate(live[setKey], v1alpha1.AnnotationOwner, "other") },
-			Refuse, false, v1alpha1.ReasonObjectOfAnother, "another CacheCluster or another hub"},
+			Refuse, false, v1alpha1.ReasonObjectOfAnother, "another CacheCluster, another hub"},
 		{"of the same CacheCluster for another member", "one cluster has two names", func(live Live, o *Owner) {
 			o.Mark = "uid/one"
 			for _, object := range live {
 				annotate(object, v1alpha1.AnnotationOwner, "uid/one")
 			}
 			annotate(live[setKey], v1alpha1.AnnotationOwner, "uid/two")
-		}, Refuse, false, v1alpha1.ReasonObjectOfAnother, "applied for the member two"},
+		}, Refuse, false, v1alpha1.ReasonObjectOfAnother, "applied for member two"},
 		{"being deleted by somebody else", "it is not ours to wait for", func(live Live, _ *Owner) {
 			annotate(live[setKey], v1alpha1.AnnotationOwner, "other")
 			live[setKey].SetDeletionTimestamp(&metav1.Time{Time: time.Unix(0, 0)})
@@ -203,7 +204,7 @@ func TestEachChildGetsTheVerbThatItsLiveObjectAsksFor(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			live, o := liveOf(t, all), owner
 			c.change(live, &o)
-			plan := Decide(all, live, o, NewWriteCache())
+			plan := Decide(all, live, o, nil)
 			step := stepOf(t, plan, setKey)
 			if step.Action != c.verb || step.Deleted != c.deleted {
 				t.Errorf("%s: %s (deleted %t), want %s (deleted %t)", c.why, step.Action, step.Deleted, c.verb, c.deleted)
@@ -229,7 +230,7 @@ func TestARefusalTellsHowToGetRidOfTheObject(t *testing.T) {
 	all := desired(t)
 	live := liveOf(t, all)
 	annotate(live[setKey], v1alpha1.AnnotationOwner, "")
-	problem := stepOf(t, Decide(all, live, owner, NewWriteCache()), setKey).Failure
+	problem := stepOf(t, Decide(all, live, owner, nil), setKey).Failure
 	if want := "kubectl delete -n shop statefulset/sessions"; !strings.Contains(problem.Hint, want) || problem.Class != v1alpha1.ClassBlocked {
 		t.Errorf("%s: %q, want %q", problem.Class, problem.Hint, want)
 	}
@@ -275,7 +276,7 @@ func TestPrunedIsWhatIsOursAndNotWanted(t *testing.T) {
 			}
 			o := owner
 			o.Inventory = c.inventory
-			if diff := cmp.Diff(c.want, Decide(all, with, o, NewWriteCache()).Prune); diff != "" {
+			if diff := cmp.Diff(c.want, Decide(all, with, o, nil).Prune); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
 		})
@@ -308,7 +309,7 @@ func TestTheOrderOfLiveObjectsDoesNotShow(t *testing.T) {
 			live[Key{Kind: render.ServiceKind, Name: name}] = u
 		}
 		text := ""
-		p := Decide(all, live, owner, NewWriteCache())
+		p := Decide(all, live, owner, nil)
 		for i := range p.Steps {
 			text += p.Steps[i].Key().String() + string(p.Steps[i].Action) + " "
 		}
@@ -327,7 +328,7 @@ func TestTheOrderOfLiveObjectsDoesNotShow(t *testing.T) {
 
 func TestAfterWhatWasAppliedNothingIsPlanned(t *testing.T) {
 	all := desired(t)
-	p := Decide(all, liveOf(t, all), owner, NewWriteCache())
+	p := Decide(all, liveOf(t, all), owner, nil)
 	for i := range p.Steps {
 		if p.Steps[i].Action != None {
 			t.Errorf("%s: %s", p.Steps[i].Key(), p.Steps[i].Action)
@@ -347,21 +348,21 @@ func TestAFieldThatTheMemberNeverGaveUsIsNoDrift(t *testing.T) {
 	answered := applied(t, &all[1], lost)
 	live[setKey] = answered
 	recent := NewWriteCache()
-	if verb := stepOf(t, Decide(all, live, owner, recent), setKey).Action; verb != Correct {
+	if verb := stepOf(t, Decide(all, live, owner, recent.Memory(live)), setKey).Action; verb != Correct {
 		t.Fatalf("before the lesson: %s", verb)
 	}
-	recent.Learn(all[1], answered)
-	if verb := stepOf(t, Decide(all, live, owner, recent), setKey).Action; verb != None {
+	recent.learn(&all[1], answered)
+	if verb := stepOf(t, Decide(all, live, owner, recent.Memory(live)), setKey).Action; verb != None {
 		t.Errorf("after the lesson: %s", verb)
 	}
-	recent.Learn(all[1], applied(t, &all[1]))
-	if verb := stepOf(t, Decide(all, live, owner, recent), setKey).Action; verb != Correct {
+	recent.learn(&all[1], applied(t, &all[1]))
+	if verb := stepOf(t, Decide(all, live, owner, recent.Memory(live)), setKey).Action; verb != Correct {
 		t.Errorf("after an apply that got everything, a lost field is drift: %s", verb)
 	}
-	recent.Learn(all[1], answered)
+	recent.learn(&all[1], answered)
 	recent.Forget(setKey, "shop", answered.GetUID())
-	if known := recent.Known(string(answered.GetUID()), all[1].Hash); known != nil {
-		t.Errorf("a deleted object is remembered: %s", known)
+	if memory := recent.Memory(live); len(memory) > 0 {
+		t.Errorf("memory of a deleted object: %v", memory)
 	}
 }
 
@@ -393,7 +394,7 @@ func TestRecentStandsInForACacheThatIsBehind(t *testing.T) {
 				return o.GetResourceVersion()
 			}
 			recent := NewWriteCache()
-			recent.Put(setKey, "shop", object("a", "10"))
+			recent.Store(setKey, "shop", object("a", "10"))
 			if got := version(recent.Refresh(setKey, "shop", c.cached)); got != c.newer {
 				t.Errorf("%s: newer is %q, want %q", c.why, got, c.newer)
 			}
@@ -421,15 +422,13 @@ func TestALookAtWhatWasWrittenDoesNotMeanThatTheCacheHasIt(t *testing.T) {
 		return u
 	}
 	recent := NewWriteCache()
-	recent.Put(setKey, "shop", object("10"))
+	recent.Store(setKey, "shop", object("10"))
 	seen := recent.Refresh(setKey, "shop", object("9"))
 	recent.Latest(setKey, "shop", seen)
 	if got := recent.Refresh(setKey, "shop", object("9")).GetResourceVersion(); got != "10" {
 		t.Errorf("the cache still shows version 9 and it counts as %q: its drift would be put right twice", got)
 	}
 }
-
-var _ Memory = NewWriteCache()
 
 var _ drift.Typer = typer
 
@@ -442,9 +441,9 @@ func TestWhatIsYieldedIsNotInTheIntentThatIsApplied(t *testing.T) {
 	annotate(live[setKey], v1alpha1.AnnotationIntent, "older")
 	o := owner
 	o.Typer, o.DriftPolicy.Ignore = typer, []drift.Rule{{Path: "spec.replicas"}}
-	step := stepOf(t, Decide(all, live, o, NewWriteCache()), setKey)
-	if step.Action != Update || step.Wanted.Has(replicas) {
-		t.Errorf("%s, replicas wanted: %t", step.Action, step.Wanted.Has(replicas))
+	step := stepOf(t, Decide(all, live, o, nil), setKey)
+	if step.Action != Update || step.Fields.Has(replicas) {
+		t.Errorf("%s, replicas wanted: %t", step.Action, step.Fields.Has(replicas))
 	}
 	if n, found, err := unstructured.NestedInt64(step.Intent.Object, "spec", "replicas"); found || err != nil {
 		t.Errorf("%d replicas would be applied: %v", n, err)
@@ -491,8 +490,8 @@ func TestWhatAHubReleasedIsNotSaidToBeOfStrangers(t *testing.T) {
 	all := desired(t)
 	live := liveOf(t, all)
 	annotate(live[setKey], v1alpha1.AnnotationOwner, "")
-	step := stepOf(t, Decide(all, live, owner, NewWriteCache()), setKey)
-	if step.Action != Refuse || !strings.Contains(step.Failure.Message, "it carries no owner's mark: a hub released it, or somebody removed the mark") {
+	step := stepOf(t, Decide(all, live, owner, nil), setKey)
+	if step.Action != Refuse || !strings.Contains(step.Failure.Message, "it has no owner mark, because a hub released it or another client removed the mark") {
 		t.Errorf("%s: %+v", step.Action, step.Failure)
 	}
 }
@@ -501,29 +500,29 @@ func TestAChildThatIsClaimedIsWaitedFor(t *testing.T) {
 	all := desired(t)
 	steps := []Step{{Desired: all[0]}, {Desired: all[1]}}
 	r := NewWriteCache()
-	release, late := r.claim(t.Context(), "shop", steps)
+	release, late := r.claims.acquire(t.Context(), "shop", steps)
 	if late != nil {
 		t.Fatal(late)
 	}
-	if other, late := r.claim(t.Context(), "stock", steps); late != nil {
+	if other, late := r.claims.acquire(t.Context(), "stock", steps); late != nil {
 		t.Errorf("another namespace is kept waiting: %v", late)
 	} else {
 		other()
 	}
 	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, late := r.claim(soon, "shop", steps[1:]); late == nil || late.Class != v1alpha1.ClassTransient {
+	if _, late := r.claims.acquire(soon, "shop", steps[1:]); late == nil || failure.Of(late, "claim", "").Class != v1alpha1.ClassTransient {
 		t.Errorf("claimed twice: %v", late)
 	}
 	got := make(chan func())
 	go func() {
-		next, _ := r.claim(t.Context(), "shop", steps[1:])
+		next, _ := r.claims.acquire(t.Context(), "shop", steps[1:])
 		got <- next
 	}()
 	release()
 	(<-got)()
-	if len(r.claimed) > 0 {
-		t.Errorf("%d claims are left", len(r.claimed))
+	if len(r.claims.claimed) > 0 {
+		t.Errorf("%d claims are left", len(r.claims.claimed))
 	}
 }
 
@@ -534,7 +533,7 @@ func TestRecentIsAheadUntilTheCacheShowsWhatWasWritten(t *testing.T) {
 	if r.Pending("shop", inventory) {
 		t.Error("ahead before anything was written")
 	}
-	r.Put(setKey, "shop", set)
+	r.Store(setKey, "shop", set)
 	if !r.Pending("shop", inventory) || r.Pending("stock", inventory) || r.Pending("shop", nil) {
 		t.Error("what was written is not in the cache yet")
 	}

@@ -10,149 +10,154 @@ import (
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/internal/failure"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// confirm looks up whatever the cache calls absent: it may be behind, or not show
-// a child because somebody removed its label. Only then is anything written, and
-// never a child that could not be looked up: an object of somebody else may be
-// there. And it looks up what the cache says is in the way or being deleted, before that
-// is told: it may be gone, and the cache may show that only much later.
-func (a *Applier) confirm(ctx context.Context, plan *Plan, report *Report) (stop bool) {
-	for i := range plan.Steps {
-		step := &plan.Steps[i]
-		if step.Action != Create && step.Action != TakeOver && !step.doubtful() {
-			continue
-		}
-		if failed := a.lookAt(ctx, step); failed != nil {
-			return report.fail(failed)
+// Resolve checks a plan in the member with live reads and dry runs, and returns the plan to
+// be executed. It writes no child; it may create the namespace, without which no dry run is
+// possible. It returns an error if the member is unreachable or asks for a pause.
+func (a *Applier) Resolve(ctx context.Context, plan Plan) (Plan, error) {
+	steps := slices.Clone(plan.Steps)
+	check := a.checkEach
+	if plan.Initial {
+		check = a.checkInitial
+	}
+	if err := check(ctx, &plan, steps); err != nil {
+		return plan, err
+	}
+	for i := range steps {
+		if steps[i].corrects() && a.deferred(&steps[i]) {
+			steps[i].Action, steps[i].Deferred = ReportOnly, true
 		}
 	}
-	return false
+	resolved := plan
+	resolved.Steps = steps
+	resolved.Blocked = plan.Initial && slices.ContainsFunc(steps, func(s Step) bool { return s.Failure != nil })
+	return resolved, nil
 }
 
-// doubtful says that an object which the cache shows keeps a step from being carried out.
-func (s *Step) doubtful() bool {
+// checkEach replaces the steps that depend on a live read or a dry run, one after the other.
+func (a *Applier) checkEach(ctx context.Context, plan *Plan, steps []Step) (err error) {
+	for i := range steps {
+		switch step := &steps[i]; {
+		case step.Live == nil, step.Action == TakeOver, step.obstructed():
+			steps[i], err = a.lookUp(ctx, &plan.Owner, step)
+		case step.Action == Recreate && step.Recreating:
+			steps[i], err = a.checkSuccessor(ctx, step)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkInitial replaces the steps of an initial plan. Each child passes a dry run, because a
+// refusal of the last child must not leave the first ones in the member. The StatefulSet
+// passes a live read only, since it is applied before the others.
+func (a *Applier) checkInitial(ctx context.Context, plan *Plan, steps []Step) error {
+	for i := range steps {
+		if steps[i].obstructed() {
+			// The cache may show a deleted object, such as a child of the predecessor.
+			step, err := a.lookUp(ctx, &plan.Owner, &steps[i])
+			if err != nil {
+				return err
+			}
+			steps[i] = step
+		}
+	}
+	if slices.ContainsFunc(steps, func(s Step) bool { return s.Failure != nil }) {
+		return nil
+	}
+	first := plan.first()
+	var all sync.WaitGroup
+	for i := range steps {
+		all.Go(func() { steps[i] = a.dryRun(ctx, &plan.Owner, &steps[i], i == first) })
+	}
+	all.Wait()
+	return nil
+}
+
+// obstructed reports whether an object in the informer cache prevents a step. A stale cache
+// may show an object that is deleted.
+func (s *Step) obstructed() bool {
 	return s.Action == Refuse || s.Action == Wait && s.Live != nil && s.Live.GetDeletionTimestamp() != nil
 }
 
-// lookAt decides anew about a step that creates or takes over, or is kept from being
-// carried out, by what stands there. Where that cannot be found out the step waits; where
-// the member does not answer, the failure is returned.
-func (a *Applier) lookAt(ctx context.Context, step *Step) *failure.Failure {
-	found, err := a.lookUp(ctx, step.Key())
+// lookUp decides a step again with the live object from the API server. A step whose object
+// cannot be read waits, because another owner's object may exist.
+func (a *Applier) lookUp(ctx context.Context, owner *Owner, step *Step) (Step, error) {
+	found, err := a.get(ctx, step.Key())
+	if err != nil {
+		return waitFor(step, failure.Of(err, "read", step.Key().String()))
+	}
+	if found == nil {
+		a.writes.forgetWrite(step.Key(), a.namespace)
+		return decide(step.original, nil, owner, nil), nil
+	}
+	decided := decide(step.original, found, owner, a.writes.Memory(Live{step.Key(): found}))
 	switch {
-	case err != nil:
-		failed := failure.Of(err, "read", step.Key().String())
-		if stops(failed) {
-			return failed
-		}
-		step.Action, step.Failure = Wait, failed
-	case found == nil && (step.Action == TakeOver || step.doubtful()):
-		a.Writes.absent(step.Key(), a.Namespace)
-		if *step = decide(step.wish, nil, a.Owner, a.Writes); step.Deleted && a.Owner.DriftPolicy.Report {
-			step.Action = ReportOnly
-		}
-	case found == nil && step.Deleted && a.Owner.DriftPolicy.Report:
-		a.Writes.absent(step.Key(), a.Namespace)
-		step.Action = ReportOnly
-	case found != nil:
-		*step = decide(step.wish, found, a.Owner, a.Writes)
-		if step.Action == TakeOver && a.Owner.Policies.Takeover == v1alpha1.TakeoverIfMatching {
-			return a.match(ctx, step)
-		}
-		if step.Action == None || step.Action == ReportOnly {
-			a.Writes.Put(step.Key(), a.Namespace, found)
-		}
+	case decided.Action == TakeOver && owner.Policies.Takeover == v1alpha1.TakeoverIfMatching:
+		return a.match(ctx, &decided)
+	case decided.Action == Recreate && decided.Recreating:
+		return a.checkSuccessor(ctx, &decided)
+	case decided.Action == None, decided.Action == ReportOnly:
+		a.writes.Store(step.Key(), a.namespace, found)
 	}
-	return nil
+	return decided, nil
 }
 
-// begun says that some child of this owner is or was in the member. Until then a
-// member takes all of the children or none.
-func (p *Plan) begun(owner Owner) bool {
-	for i := range p.Steps {
-		switch p.Steps[i].Action {
-		case None, Update, Correct, ReportOnly, Recreate:
-			return true
-		}
+// waitFor returns the step as one that waits for a failure to pass, or an error if the
+// failure ends the stage.
+func waitFor(step *Step, f *failure.Failure) (Step, error) {
+	if aborts(f) {
+		return Step{}, &abortError{key: step.Key(), failure: f}
 	}
-	return len(owner.Inventory) > 0
+	return step.wait(f), nil
 }
 
-// first is the step that is carried out before the others of a cache that the member
-// does not hold yet, or -1.
-func (p *Plan) first() int {
-	return slices.IndexFunc(p.Steps, func(s Step) bool { return s.Key().Kind == render.StatefulSetKind })
-}
-
-// rehearse has the member check every child of a cache that it does not hold yet,
-// without writing one: what it would refuse for the last child must not leave the
-// first ones behind. The one that is carried out first need only be looked up. What is
-// in the way is enough to say so.
-func (a *Applier) rehearse(ctx context.Context, plan *Plan, first int, report *Report) {
-	for i := range plan.Steps {
-		step := &plan.Steps[i]
-		if step.doubtful() {
-			// A cache may show what is gone, such as a child of the predecessor.
-			if failed := a.lookAt(ctx, step); failed != nil {
-				report.fail(failed)
-				return
-			}
-		}
-		if step.Failure != nil {
-			report.fail(step.Failure)
-		}
-	}
-	if len(report.Failures) > 0 {
-		return
-	}
-	met := make([]*failure.Failure, len(plan.Steps))
-	var all sync.WaitGroup
-	for i := range plan.Steps {
-		all.Go(func() { met[i] = a.try(ctx, &plan.Steps[i], i == first) })
-	}
-	all.Wait()
-	for _, failed := range met {
-		if failed != nil {
-			report.fail(failed)
-		}
-	}
-}
-
-// try has the member check one child without writing it. What it answers tells
-// whether anything stands there, so that only then, or if it is the first, it is looked
-// up.
-func (a *Applier) try(ctx context.Context, step *Step, first bool) *failure.Failure {
+// dryRun checks one step of an initial plan. A create is sent as a dry run, except for the
+// first step. The answer shows whether an object exists, so a live read follows only then.
+func (a *Applier) dryRun(ctx context.Context, owner *Owner, step *Step, first bool) Step {
+	var unguarded bool
 	var refused *failure.Failure
 	if step.Action == Create && !first {
-		answer, err := a.write(ctx, step, client.DryRunAll)
-		if err == nil && (!step.unguarded || answer.GetResourceVersion() == "") {
-			return nil
+		answer, guarded, err := a.applyIntent(ctx, step, client.DryRunAll)
+		unguarded = !guarded
+		if err == nil && (guarded || answer.GetResourceVersion() == "") {
+			return step.sentUnguarded(unguarded)
 		}
-		if refused = failure.Of(err, "apply", step.Key().String()); refused != nil && !apierrors.IsConflict(err) && !inTheWay(refused) {
-			return refused
+		if refused = failure.Of(err, "apply", step.Key().String()); refused != nil && !apierrors.IsConflict(err) && !causedByObject(refused) {
+			return step.wait(refused)
 		}
 	}
-	if failed := a.lookAt(ctx, step); failed != nil {
-		return failed
-	}
+	checked, err := a.lookUp(ctx, owner, step)
 	switch {
-	case step.Failure != nil:
-		return step.Failure
-	case step.Action == Create && refused != nil && refused.Reason != v1alpha1.ReasonObjectOfAnother:
-		// Nothing stands there: it is the intent itself that is refused.
-		return refused
-	case step.Action == TakeOver && a.Owner.Policies.Takeover == v1alpha1.TakeoverAlways:
-		_, err := a.write(ctx, step, client.DryRunAll)
-		return failure.Of(err, "take over", step.Key().String())
+	case err != nil:
+		return step.wait(failure.Of(err, "read", step.Key().String()))
+	case checked.Failure != nil:
+		return checked
+	case checked.Action == Create && refused != nil && refused.Reason != v1alpha1.ReasonObjectOfAnother:
+		// No object exists: the API server refuses the intent itself.
+		return step.wait(refused)
+	case checked.Action == TakeOver && owner.Policies.Takeover == v1alpha1.TakeoverAlways:
+		if _, _, err := a.applyIntent(ctx, &checked, client.DryRunAll); err != nil {
+			return checked.wait(failure.Of(err, "take over", step.Key().String()))
+		}
 	}
-	return nil
+	return checked.sentUnguarded(unguarded)
 }
 
-// inTheWay says that an object which stands there could be why a first apply was
-// refused: its owner holds a field, or what came of joining it was not valid.
-func inTheWay(f *failure.Failure) bool {
+// sentUnguarded returns the step with the knowledge whether the member accepts
+// absentVersion, so that Execute does not try again.
+func (s *Step) sentUnguarded(unguarded bool) Step {
+	next := *s
+	next.unguarded = unguarded
+	return next
+}
+
+// causedByObject reports whether an existing object may be why a first apply was refused:
+// its owner owns a field, or the merge with it is not valid.
+func causedByObject(f *failure.Failure) bool {
 	switch f.Reason {
 	case v1alpha1.ReasonObjectOfAnother, v1alpha1.ReasonImmutableField, v1alpha1.ReasonRejected:
 		return true

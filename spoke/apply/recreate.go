@@ -2,6 +2,8 @@ package apply
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,42 +16,90 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// recreate replaces a child, in steps that may each be the last one of a manager:
+// A child is recreated in steps. The manager may end after each of them:
 //
-//  1. The inventory notes it. Only once that is saved is anything deleted, so that
-//     whoever finds the child gone knows why.
-//  2. The API server checks the successor under another name, without writing it:
-//     pods must not lose their StatefulSet to one that would be refused.
-//  3. The child is deleted by its UID; pods and claims of a StatefulSet are orphaned.
-//  4. What is absent is created, as always. The note is dropped when the StatefulSet
-//     controller has seen the new one, and so has adopted the pods.
-func (a *Applier) recreate(ctx context.Context, step *Step, report *Report) (stop bool) {
-	key := step.Key()
-	noted := entry(key, step.Live)
-	noted.Recreating = true
-	if !step.Recreating {
-		report.Inventory = append(report.Inventory, noted)
-		return report.fail(step.Failure)
-	}
-	if err := a.checkSuccessor(ctx, step); err != nil {
-		report.Inventory = append(report.Inventory, noted)
-		return report.fail(failure.Of(err, "recreate", key.String()))
-	}
-	gone, err := a.gone(ctx, Target{Key: key, UID: step.Live.GetUID(), Propagation: propagation(key)})
-	if err != nil || !gone {
-		report.Inventory = append(report.Inventory, noted)
-		if err != nil {
-			return report.fail(failure.Of(err, "recreate", key.String()))
-		}
-		return report.fail(step.Failure)
-	}
-	successor := Step{Desired: step.Desired, Action: Create, Recreating: true}
-	stop = a.step(ctx, &successor, report)
-	report.keepInventory([]v1alpha1.InventoryEntry{noted})
-	return stop
+//  1. The inventory notes the recreation. Nothing is deleted before the note is saved, so
+//     that a manager which finds the child absent knows why.
+//  2. Resolve sends a dry run of the successor under another name. Pods must not lose their
+//     StatefulSet to a successor that the API server refuses.
+//  3. Execute deletes the child by its UID. The pods and claims of a StatefulSet are
+//     orphaned.
+//  4. Execute creates the successor. The note is removed when the StatefulSet controller has
+//     observed the successor, and so has adopted the pods.
+
+// mayRecreate reports whether the user allows the recreation, and it is possible.
+func (o *Owner) mayRecreate(changes []immutableChange) bool {
+	return len(changes) > 0 && o.Policies.Recreate == v1alpha1.RecreateOrphanPods &&
+		!slices.ContainsFunc(changes, func(c immutableChange) bool { return c.obstacle != "" })
 }
 
-// propagation with which a child is deleted to be recreated.
+// recreating returns the failure of a child while it is being recreated.
+func recreating(key Key) *failure.Failure {
+	message := fmt.Sprintf("%s is being deleted and created again", key)
+	if key.Kind == render.StatefulSetKind {
+		message = fmt.Sprintf("%s is being recreated, and its running pods stay", key)
+	}
+	return &failure.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonRecreating, Message: message}
+}
+
+// A Service's name has 63 characters at most.
+const suffixLength, maxBaseLength = 5, 63 - 1 - suffixLength
+
+// checkSuccessor returns a noted recreation as one that can start, or with the failure of
+// the successor. The dry run uses a random name: under the name of the child, the API server
+// would merge the successor with the child.
+func (a *Applier) checkSuccessor(ctx context.Context, step *Step) (Step, error) {
+	successor := Step{Desired: step.Desired, Action: Create}
+	successor.Intent = step.Intent.DeepCopy()
+	name := step.Intent.GetName()
+	successor.Intent.SetName(name[:min(len(name), maxBaseLength)] + "-" + utilrand.String(suffixLength))
+	checked := *step
+	// An apply, because a create ignores fields that the member does not know.
+	_, _, err := a.applyIntent(ctx, &successor, client.DryRunAll)
+	checked.Failure = failure.Of(err, "recreate", step.Key().String())
+	switch {
+	case aborts(checked.Failure):
+		return Step{}, &abortError{key: step.Key(), failure: checked.Failure}
+	case checked.Failure != nil && checked.Failure.Reason == v1alpha1.ReasonQuotaExceeded:
+		// The successor takes the place of the child in the quota.
+		checked.Failure = nil
+	}
+	return checked, nil
+}
+
+// recreate deletes a child and creates its successor.
+func (a *Applier) recreate(ctx context.Context, owner *Owner, step *Step) Result {
+	noted := entry(step.Key(), step.Live)
+	noted.Recreating = true
+	result := Result{Key: step.Key(), Action: Recreate, Entry: &noted, Failure: step.Failure}
+	if step.Failure != nil {
+		return result
+	}
+	target := Target{Key: step.Key(), UID: step.Live.GetUID()}
+	var gone bool
+	_, err := a.delete(ctx, target, propagation(target.Key))
+	if err == nil {
+		gone, err = a.gone(ctx, target)
+	}
+	switch {
+	case err != nil:
+		result.Failure = failure.Of(err, "recreate", step.Key().String())
+		return result
+	case !gone:
+		result.Failure = recreating(step.Key())
+		return result
+	}
+	successor := Step{Desired: step.Desired, Action: Create, Recreating: true}
+	applied, _, err := a.applyIntent(ctx, &successor)
+	created := a.applied(owner, &successor, applied, err)
+	created.Action = Recreate
+	if created.Entry == nil {
+		created.Entry = &noted
+	}
+	return created
+}
+
+// propagation returns how a child is deleted to be recreated.
 func propagation(key Key) metav1.DeletionPropagation {
 	if key.Kind == render.StatefulSetKind {
 		return metav1.DeletePropagationOrphan
@@ -57,28 +107,8 @@ func propagation(key Key) metav1.DeletionPropagation {
 	return metav1.DeletePropagationBackground
 }
 
-// A Service's name has 63 characters at most.
-const suffixLength, longestBase = 5, 63 - 1 - suffixLength
-
-// checkSuccessor asks under a name that nobody else chooses: of another object the API
-// server would say what is wrong with joining it.
-func (a *Applier) checkSuccessor(ctx context.Context, step *Step) error {
-	successor := Step{Desired: step.Desired, Action: Create}
-	successor.Intent = step.Intent.DeepCopy()
-	name := step.Intent.GetName()
-	successor.Intent.SetName(name[:min(len(name), longestBase)] + "-" + utilrand.String(suffixLength))
-	// Applied, as the successor will be: a create passes over fields that the member
-	// does not know.
-	_, err := a.send(ctx, &successor, []client.PatchOption{client.DryRunAll})
-	if f := failure.Of(err, "recreate", step.Key().String()); f != nil && f.Reason == v1alpha1.ReasonQuotaExceeded {
-		// The successor takes its predecessor's place in the quota.
-		return nil
-	}
-	return err
-}
-
-// adopted says whether a StatefulSet's controller has seen it. Until then pods that
-// it shall adopt have no owner, and deleting it would leave them behind.
+// adopted reports whether the controller of a StatefulSet has observed it. Before that, the
+// pods that it shall adopt have no owner, and its deletion would orphan them.
 func adopted(object metav1.Object) bool {
 	switch o := object.(type) {
 	case *appsv1.StatefulSet:
@@ -92,14 +122,4 @@ func adopted(object metav1.Object) bool {
 	default:
 		return true
 	}
-}
-
-// Recreating is the child that is being recreated, if there is one.
-func (o Owner) Recreating() (Target, bool) {
-	for _, e := range o.Inventory {
-		if e.Recreating {
-			return Target{Key: keyOf(e), UID: e.UID}, true
-		}
-	}
-	return Target{}, false
 }

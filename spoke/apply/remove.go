@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 
@@ -16,84 +15,119 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// Remove deletes every target and gives those that are still there or could not
-// be asked about, StatefulSets first. It is called again until none is left.
+// Removal is the outcome for one target of Remove or Release.
+type Removal struct {
+	Target Target
+	// Done is true where the target is deleted or released. Otherwise it still exists, or its
+	// state is unknown.
+	Done bool
+	// Failure is why the removal failed, or nil.
+	Failure *failure.Failure
+}
+
+// RemainingTargets returns the targets that are not removed yet.
+func RemainingTargets(removals []Removal) []Target {
+	var remaining []Target
+	for i := range removals {
+		if !removals[i].Done {
+			remaining = append(remaining, removals[i].Target)
+		}
+	}
+	return remaining
+}
+
+// RemovalFailures returns the failures of removals, in order.
+func RemovalFailures(removals []Removal) []*failure.Failure {
+	var failures []*failure.Failure
+	for i := range removals {
+		if f := removals[i].Failure; f != nil {
+			failures = append(failures, f)
+		}
+	}
+	return failures
+}
+
+// Remove deletes every target, StatefulSets first. It is called again until all are done.
 //
-// Services and budgets stay until the StatefulSets are gone, and with them their
-// pods: clients find a pod for as long as it runs, and a drain that comes meanwhile
-// still spares the others.
-func (a *Applier) Remove(ctx context.Context, targets []Target) (left []Target, failures []*failure.Failure) {
-	var first, then []Target
+// Services and budgets stay until the StatefulSets and their pods are deleted: clients find
+// a pod for as long as it runs, and a drain in the meantime still spares the other pods.
+func (a *Applier) Remove(ctx context.Context, targets []Target) []Removal {
+	var sets, others []Target
 	for _, target := range targets {
 		if target.Key.Kind == render.StatefulSetKind {
-			first = append(first, target)
+			sets = append(sets, target)
 		} else {
-			then = append(then, target)
+			others = append(others, target)
 		}
 	}
-	if left, failures = a.removeAll(ctx, first); len(left) > 0 {
-		return append(left, then...), failures
+	removals := a.removeEach(ctx, Delete, sets, a.deleteTarget)
+	if len(RemainingTargets(removals)) > 0 {
+		return append(removals, notRemoved(others)...)
 	}
-	return a.removeAll(ctx, then)
+	return append(removals, a.removeEach(ctx, Delete, others, a.deleteTarget)...)
 }
 
-func (a *Applier) removeAll(ctx context.Context, targets []Target) (left []Target, failures []*failure.Failure) {
+// Release leaves every target running without the hub's marks, so that another owner can
+// take it over. It does not change the pods. It is called again until all are done.
+func (a *Applier) Release(ctx context.Context, targets []Target) []Removal {
+	return a.removeEach(ctx, Release, targets, a.releaseTarget)
+}
+
+// removeEach removes one target after the other, until a failure ends the stage.
+func (a *Applier) removeEach(ctx context.Context, action Action, targets []Target, remove func(context.Context, Target) (wrote, done bool, err error)) []Removal {
+	removals := notRemoved(targets)
 	for i, target := range targets {
-		if target.Deleting {
-			left = append(left, target)
-			continue
-		}
-		gone, err := a.gone(ctx, target)
-		switch {
-		case err != nil:
-			f := failure.Of(err, "delete", target.Key.String())
-			failures = append(failures, f)
-			left = append(left, target)
-			if stops(f) {
-				return append(left, targets[i+1:]...), failures
-			}
-		case !gone:
-			left = append(left, target)
+		start := a.now()
+		wrote, done, err := remove(ctx, target)
+		removals[i].Done = done && err == nil
+		removals[i].Failure = failure.Of(err, string(action), target.Key.String())
+		a.logRemoval(ctx, action, target, wrote, removals[i].Failure, a.now().Sub(start))
+		if aborts(removals[i].Failure) {
+			break
 		}
 	}
-	return left, failures
+	return removals
 }
 
-// Release leaves every target running, without the marks by which it is known to be
-// ours, so that whoever comes next can take it over. Its pods are not touched. It
-// gives what could not be released, and is called again until nothing is left.
-func (a *Applier) Release(ctx context.Context, targets []Target) (left []Target, failures []*failure.Failure) {
-	for i, target := range targets {
-		if err := a.release(ctx, target); err != nil {
-			f := failure.Of(err, "release", target.Key.String())
-			failures = append(failures, f)
-			left = append(left, target)
-			if stops(f) {
-				return append(left, targets[i+1:]...), failures
-			}
-		}
+func notRemoved(targets []Target) []Removal {
+	removals := make([]Removal, len(targets))
+	for i := range targets {
+		removals[i].Target = targets[i]
 	}
-	return left, failures
+	return removals
 }
 
-func (a *Applier) release(ctx context.Context, target Target) error {
-	// The API server is asked: a child that was released before is in the inventory
-	// still.
-	found, err := a.lookUp(ctx, target.Key)
+// deleteTarget deletes a target that the API server is not deleting yet, and reports whether
+// it is gone.
+func (a *Applier) deleteTarget(ctx context.Context, target Target) (wrote, done bool, err error) {
+	if target.Deleting {
+		return false, false, nil
+	}
+	if wrote, err = a.delete(ctx, target, foreground); err != nil {
+		return wrote, false, err
+	}
+	done, err = a.gone(ctx, target)
+	return wrote, done, err
+}
+
+// releaseTarget removes the hub's marks from a target. It reads the target first, because
+// the inventory still lists a target that was released before.
+func (a *Applier) releaseTarget(ctx context.Context, target Target) (wrote, done bool, err error) {
+	found, err := a.get(ctx, target.Key)
 	if err != nil || found == nil || found.GetUID() != target.UID {
-		return err
+		return false, err == nil, err
 	}
-	patch := unmark(found)
-	if patch == nil {
-		return nil
+	body := releasePatch(found)
+	if body == nil {
+		return false, true, nil
 	}
-	err = a.Client.Patch(ctx, found, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
-	return client.IgnoreNotFound(err)
+	_, err = a.patch(ctx, target.Key, client.RawPatch(types.MergePatchType, body), client.FieldOwner(v1alpha1.FieldManager))
+	return true, true, client.IgnoreNotFound(err)
 }
 
-// unmark is the patch that takes our marks off this very object, or nil if it has
-// none. Labels that describe the application stay.
-func unmark(object metav1.Object) []byte {
+// releasePatch returns the patch that removes the hub's marks from this object, by UID, or
+// nil if it has none. Labels that describe the application stay.
+func releasePatch(object metav1.Object) []byte {
 	labels, annotations := map[string]any{}, map[string]any{}
 	for _, key := range []string{v1alpha1.LabelCacheCluster, v1alpha1.LabelCluster} {
 		if _, has := object.GetLabels()[key]; has {
@@ -118,33 +152,31 @@ func unmark(object metav1.Object) []byte {
 	return body
 }
 
-// gone deletes one target and says whether the API server holds it no more. A
-// foreground deletion leaves the object until its dependents are gone.
+// foreground deletes the dependents first, so that no pod outlives its StatefulSet.
+const foreground = metav1.DeletePropagationForeground
+
+// gone reports whether the API server does not hold a target. After a foreground deletion,
+// the object exists until its dependents are deleted.
 func (a *Applier) gone(ctx context.Context, target Target) (bool, error) {
-	if err := a.remove(ctx, target); err != nil {
-		return false, err
-	}
-	found, err := a.lookUp(ctx, target.Key)
+	found, err := a.get(ctx, target.Key)
 	if err != nil {
 		return false, err
 	}
 	return found == nil || found.GetUID() != target.UID, nil
 }
 
-// remove deletes one object by UID; what is gone already, or is another object
-// of the same name by now, is no error. Foreground if nothing else is said, so that
-// a StatefulSet that is gone has no pods left.
-func (a *Applier) remove(ctx context.Context, target Target) error {
-	// What was repaired of it is of no interest any more.
-	a.Writes.Tried(target.Key, a.Namespace)
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(target.Key.Kind)
-	u.SetNamespace(a.Namespace)
-	u.SetName(target.Key.Name)
-	policy := client.PropagationPolicy(cmp.Or(target.Propagation, metav1.DeletePropagationForeground))
-	err := a.Client.Delete(ctx, u, client.Preconditions{UID: &target.UID}, policy)
+// delete deletes one object by UID, and reports whether the API server accepted it. An
+// object that is absent, or has another UID, is no error.
+func (a *Applier) delete(ctx context.Context, target Target, propagation metav1.DeletionPropagation) (deleted bool, err error) {
+	// The report no longer needs an unconfirmed correction of this object.
+	a.writes.takeUnconfirmed(target.Key, a.namespace)
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(target.Key.Kind)
+	object.SetNamespace(a.namespace)
+	object.SetName(target.Key.Name)
+	err = a.client.Delete(ctx, object, client.Preconditions{UID: &target.UID}, client.PropagationPolicy(propagation))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }

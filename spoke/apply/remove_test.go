@@ -9,7 +9,6 @@ import (
 	"slices"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,6 +45,10 @@ func holding(t *testing.T, live Live) client.WithWatch {
 	return b.Build()
 }
 
+func outcome(removals []Removal) ([]Target, []*failure.Failure) {
+	return RemainingTargets(removals), RemovalFailures(removals)
+}
+
 func names(targets []Target) []string {
 	var all []string
 	for _, target := range targets {
@@ -59,19 +62,19 @@ func TestServicesAndBudgetsStayUntilThePodsAreGone(t *testing.T) {
 	// What is deleted in the foreground stays until its dependents are gone.
 	live[setKey].SetFinalizers([]string{"foregroundDeletion"})
 	server := holding(t, live)
-	a := &Applier{Client: server, Reader: server, Writes: NewWriteCache(), Namespace: "shop", Owner: owner}
+	a := New(Options{Client: server, Namespace: "shop"})
 
-	left, failures := a.Remove(t.Context(), Targets(live, owner))
+	left, failures := outcome(a.Remove(t.Context(), Targets(live, owner)))
 	if diff := cmp.Diff([]string{"StatefulSet/sessions", "PodDisruptionBudget/sessions", "Service/sessions"}, names(left)); diff != "" || len(failures) > 0 {
 		t.Fatalf("left (-want +got):\n%s\nfailures %v", diff, failures)
 	}
 	for _, key := range []Key{budgetKey, {Kind: render.ServiceKind, Name: "sessions"}} {
-		if found, err := a.lookUp(t.Context(), key); found == nil || err != nil || found.GetDeletionTimestamp() != nil {
+		if found, err := a.get(t.Context(), key); found == nil || err != nil || found.GetDeletionTimestamp() != nil {
 			t.Errorf("%s is gone while pods run: %v", key, err)
 		}
 	}
 	delete(live, setKey)
-	if left, failures := a.Remove(t.Context(), Targets(live, owner)); len(left)+len(failures) > 0 {
+	if left, failures := outcome(a.Remove(t.Context(), Targets(live, owner))); len(left)+len(failures) > 0 {
 		t.Errorf("left %v, failures %v", names(left), failures)
 	}
 }
@@ -84,16 +87,16 @@ func TestOnlyOurMarksAreTakenOff(t *testing.T) {
 	set.SetLabels(labels)
 	set.SetAnnotations(annotations)
 	server := holding(t, live)
-	a := &Applier{Client: server, Reader: server, Writes: NewWriteCache(), Namespace: "shop", Owner: owner}
+	a := New(Options{Client: server, Namespace: "shop"})
 	targets := Targets(live, owner)
 	// A namesake of another life is not ours to touch.
 	targets = append(targets, Target{Key: setKey, UID: "older"})
 	for range 2 {
-		if left, failures := a.Release(t.Context(), targets); len(left)+len(failures) > 0 {
+		if left, failures := outcome(a.Release(t.Context(), targets)); len(left)+len(failures) > 0 {
 			t.Fatalf("left %v, failures %v", names(left), failures)
 		}
 	}
-	found, err := a.lookUp(t.Context(), setKey)
+	found, err := a.get(t.Context(), setKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,11 +106,11 @@ func TestOnlyOurMarksAreTakenOff(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"example.org/note": "x"}, found.GetAnnotations()); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
-	if unmark(found) != nil {
+	if releasePatch(found) != nil {
 		t.Error("a second release would write again")
 	}
 	var patch map[string]map[string]any
-	if err := json.Unmarshal(unmark(live[budgetKey]), &patch); err != nil || patch["metadata"]["uid"] != string(live[budgetKey].GetUID()) {
+	if err := json.Unmarshal(releasePatch(live[budgetKey]), &patch); err != nil || patch["metadata"]["uid"] != string(live[budgetKey].GetUID()) {
 		t.Errorf("%v: the patch is not for this very object: %v", err, patch)
 	}
 }
@@ -119,20 +122,21 @@ func TestNoChildIsComeToAfterOneThatSaysThatTheMemberWillNotAnswer(t *testing.T)
 		for name, end := range map[string]func(a *Applier, live Live) (left []string, failures []*failure.Failure){
 			"remove": func(a *Applier, live Live) ([]string, []*failure.Failure) {
 				delete(live, setKey)
-				left, failures := a.Remove(t.Context(), Targets(live, owner))
+				left, failures := outcome(a.Remove(t.Context(), Targets(live, owner)))
 				return names(left), failures
 			},
 			"release": func(a *Applier, live Live) ([]string, []*failure.Failure) {
 				delete(live, setKey)
-				left, failures := a.Release(t.Context(), Targets(live, owner))
+				left, failures := outcome(a.Release(t.Context(), Targets(live, owner)))
 				return names(left), failures
 			},
 			"prune": func(a *Applier, live Live) ([]string, []*failure.Failure) {
 				delete(live, setKey)
+				o := owner
 				for _, target := range Targets(live, owner) {
-					a.Owner.Inventory = append(a.Owner.Inventory, target.entry())
+					o.Inventory = append(o.Inventory, target.entry())
 				}
-				report := a.Apply(t.Context(), Decide(nil, live, a.Owner, a.Writes))
+				report := a.Apply(t.Context(), Decide(nil, live, o, nil))
 				var left []string
 				for _, e := range report.Inventory {
 					left = append(left, keyOf(e).String())
@@ -154,7 +158,7 @@ func TestNoChildIsComeToAfterOneThatSaysThatTheMemberWillNotAnswer(t *testing.T)
 						return met
 					},
 				})
-				a := &Applier{Client: server, Reader: server, Writes: NewWriteCache(), Namespace: "shop", Owner: owner, Now: time.Now}
+				a := New(Options{Client: server, Namespace: "shop"})
 
 				left, failures := end(a, live)
 

@@ -17,94 +17,132 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 )
 
-// put makes a child as its intent asks: a repair goes the short way where that is
-// enough, everything else applies the whole intent.
-func (a *Applier) put(ctx context.Context, step *Step) (client.Object, error) {
-	applied, err := a.putBeside(ctx, step)
-	if apierrors.IsInvalid(err) && (step.Action == Correct || step.Action == Update) && foreign(err, step).Reason == v1alpha1.ReasonRejected {
-		made, failed := a.makeRoom(ctx, step, err)
-		if made != nil || failed != nil && !apierrors.IsInvalid(failed) {
-			return made, failed
+// A correction or an update tries these strategies in order. A strategy ends the chain if
+// the hub owns all desired fields after it.
+//
+//  1. Rekeyed list items are replaced in the live version, so that the renamed item does not
+//     stay next to the desired one.
+//  2. A correction of few single fields is a merge patch of these fields. An update after
+//     such a patch first merges the managed fields, so that the next apply removes the
+//     fields that the intent lacks.
+//  3. The whole intent is applied.
+//  4. If the API server rejects a value because of a mutually exclusive sibling field of
+//     another field manager, both are replaced in one write.
+
+// correct writes the intent of a step over a live object of this owner. It tries the
+// strategies 1 to 3.
+func (a *Applier) correct(ctx context.Context, step *Step) (client.Object, error) {
+	if edits := step.rekeyedEdits(); len(edits) > 0 {
+		replaced, err := a.patchLive(ctx, step, edits)
+		if err != nil || step.Action == Correct && step.owned(replaced) {
+			return replaced, err
+		}
+		step = step.after(replaced)
+	}
+	switch {
+	case step.Action == Update && drift.Patched(step.Live):
+		if err := a.mergeManagedFields(ctx, step); err != nil {
+			return nil, err
+		}
+	case step.Action == Correct:
+		if body := drift.Patch(step.Intent, step.Live.GetUID(), step.Drift.Missing); body != nil {
+			patched, err := a.patch(ctx, step.Key(), client.RawPatch(types.MergePatchType, body), client.FieldOwner(v1alpha1.FieldManager))
+			if err != nil || step.owned(patched) {
+				return patched, err
+			}
+			// More fields drifted than the cache shows.
 		}
 	}
+	applied, _, err := a.applyIntent(ctx, step)
 	return applied, err
 }
 
-// makeRoom puts what is ours in the place of what others hold right beside it, in the
-// version that was looked at. It gives nil where there is nothing.
-func (a *Applier) makeRoom(ctx context.Context, step *Step, refusal error) (client.Object, error) {
-	var fields []string
-	if status := apierrors.APIStatus(nil); errors.As(refusal, &status) && status.Status().Details != nil {
-		for _, cause := range status.Status().Details.Causes {
-			fields = append(fields, cause.Field)
-		}
-	}
-	// What is yielded is somebody's to keep.
-	wanted := step.Wanted.Union(step.wish.Wanted)
-	edits := a.Owner.DriftPolicy.MakeRoom(step.Intent, step.Live, wanted, a.missing(step, step.Live), fields)
+// replaceSiblings is strategy 4, for a write that the API server rejected. It returns the
+// rejection where no sibling explains it.
+func (a *Applier) replaceSiblings(ctx context.Context, owner *Owner, step *Step, rejection error) (client.Object, error) {
+	edits := step.siblingEdits(&owner.DriftPolicy, rejection)
 	if len(edits) == 0 {
-		return nil, nil
+		return nil, rejection
 	}
-	made, err := a.patch(ctx, step, edits)
-	if err != nil || step.Action == Correct && a.holds(step, made) {
-		return made, err
-	}
-	rest := *step
-	rest.Live = made
-	return a.write(ctx, &rest)
-}
-
-// putBeside leaves alone what others added.
-func (a *Applier) putBeside(ctx context.Context, step *Step) (client.Object, error) {
-	if step.Action == Correct || step.Action == Update {
-		restored, err := a.restore(ctx, step)
-		if err != nil {
-			return nil, err
-		}
-		if restored != nil {
-			if step.Action == Correct && a.holds(step, restored) {
-				return restored, nil
-			}
-			// The step itself still says what was found.
-			rest := *step
-			rest.Live, step = restored, &rest
-		}
-	}
+	replaced, err := a.patchLive(ctx, step, edits)
 	switch {
-	case step.Action == Correct:
-		if mended, err := a.mend(ctx, step); mended != nil || err != nil {
-			return mended, err
-		}
-	case step.Action == Update && drift.Patched(step.Live):
-		if err := a.merge(ctx, step); err != nil {
-			return nil, err
-		}
+	case apierrors.IsInvalid(err):
+		return nil, rejection
+	case err != nil || step.Action == Correct && step.owned(replaced):
+		return replaced, err
 	}
-	return a.write(ctx, step)
+	applied, _, err := a.applyIntent(ctx, step.after(replaced))
+	return applied, err
 }
 
-// restore puts items of ours in the place of those that somebody made of them, in the
-// version that was looked at. It gives nil where there are none.
-func (a *Applier) restore(ctx context.Context, step *Step) (client.Object, error) {
+// rejected reports whether the API server rejected a value of a step's intent.
+func rejected(err error, step *Step) bool {
+	return apierrors.IsInvalid(err) && applyFailure(err, step).Reason == v1alpha1.ReasonRejected
+}
+
+// after returns the step for the live object after an earlier write.
+func (s *Step) after(live client.Object) *Step {
+	next := *s
+	next.Live = live
+	return &next
+}
+
+// rekeyedEdits returns the edits that replace list items that another client rekeyed.
+func (s *Step) rekeyedEdits() []drift.Edit {
 	var edits []drift.Edit
-	for _, m := range drift.MovedItems(step.Intent, step.Live, a.missing(step, step.Live)) {
-		edits = append(edits, m.Edits...)
+	for _, item := range drift.MovedItems(s.Intent, s.Live, s.missing(s.Live)) {
+		edits = append(edits, item.Edits...)
 	}
-	if len(edits) == 0 {
-		return nil, nil
-	}
-	return a.patch(ctx, step, edits)
+	return edits
 }
 
-// operation of a JSON patch (RFC 6902).
+// siblingEdits returns the edits that replace the mutually exclusive siblings of the fields
+// that the API server rejected.
+func (s *Step) siblingEdits(policy *drift.Policy, rejection error) []drift.Edit {
+	var rejected []string
+	if status := apierrors.APIStatus(nil); errors.As(rejection, &status) && status.Status().Details != nil {
+		for _, cause := range status.Status().Details.Causes {
+			rejected = append(rejected, cause.Field)
+		}
+	}
+	// Fields that an ignore rule covers are not replaced either.
+	fields := s.Fields
+	if s.original.Fields != nil {
+		fields = fields.Union(s.original.Fields)
+	}
+	return policy.MakeRoom(s.Intent, s.Live, fields, s.missing(s.Live), rejected)
+}
+
+// missing returns the desired fields that the hub does not own in an object, except for
+// those that the member never records.
+func (s *Step) missing(object metav1.Object) *drift.Fields {
+	missing := drift.Missing(s.Fields, object)
+	if unowned := s.learned.unowned(s.Hash); unowned != nil {
+		missing = missing.Difference(unowned)
+	}
+	return missing
+}
+
+// owned reports whether the hub owns all desired fields of an object.
+func (s *Step) owned(object metav1.Object) bool { return s.missing(object).Empty() }
+
+// operation is an operation of a JSON patch (RFC 6902).
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value,omitempty"`
 }
 
-// patch changes a child in the version that was looked at.
-func (a *Applier) patch(ctx context.Context, step *Step, edits []drift.Edit) (client.Object, error) {
+func jsonPatch(operations ...operation) (client.Patch, error) {
+	body, err := json.Marshal(operations)
+	if err != nil {
+		return nil, err
+	}
+	return client.RawPatch(types.JSONPatchType, body), nil
+}
+
+// patchLive edits a child in the resource version of its live object.
+func (a *Applier) patchLive(ctx context.Context, step *Step, edits []drift.Edit) (client.Object, error) {
 	operations := []operation{{"replace", "/metadata/resourceVersion", step.Live.GetResourceVersion()}}
 	for _, e := range edits {
 		op := "add"
@@ -113,71 +151,25 @@ func (a *Applier) patch(ctx context.Context, step *Step, edits []drift.Edit) (cl
 		}
 		operations = append(operations, operation{op, e.Pointer, e.Value})
 	}
-	body, err := json.Marshal(operations)
+	patch, err := jsonPatch(operations...)
 	if err != nil {
 		return nil, err
 	}
-	patched, err := a.newObject(step.Key())
-	if err != nil {
-		return nil, err
-	}
-	if err := a.Client.Patch(ctx, patched, client.RawPatch(types.JSONPatchType, body), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
-		return nil, err
-	}
-	return patched, nil
+	return a.patch(ctx, step.Key(), patch, client.FieldOwner(v1alpha1.FieldManager))
 }
 
-// holds says that we own all that is wanted of an object.
-func (a *Applier) holds(step *Step, object client.Object) bool {
-	return a.missing(step, object).Empty()
-}
-
-// missing are the fields that are wanted of an object and not ours, but for those that the
-// member never gave us.
-func (a *Applier) missing(step *Step, object metav1.Object) *drift.Fields {
-	missing := drift.Missing(step.Wanted, object)
-	if known := a.Writes.Known(string(object.GetUID()), step.Hash); known != nil {
-		missing = missing.Difference(known)
-	}
-	return missing
-}
-
-// mend patches single fields back. It gives nil where the whole intent has to be
-// applied, also because we turn out to have lost more than the cache knew.
-func (a *Applier) mend(ctx context.Context, step *Step) (client.Object, error) {
-	body := drift.Patch(step.Intent, step.Live.GetUID(), step.Drift.Missing)
-	if body == nil {
-		return nil, nil
-	}
-	mended, err := a.newObject(step.Key())
-	if err != nil {
-		return nil, err
-	}
-	err = a.Client.Patch(ctx, mended, client.RawPatch(types.MergePatchType, body), client.FieldOwner(v1alpha1.FieldManager))
-	if err != nil {
-		return nil, err
-	}
-	if !a.holds(step, mended) {
-		return nil, nil
-	}
-	return mended, nil
-}
-
-// merge moves the fields that were patched back into the entry of our applies, so
-// that the next apply lets go of those that the intent lacks.
-func (a *Applier) merge(ctx context.Context, step *Step) error {
+// mergeManagedFields moves the fields that patches wrote into the managedFields entry of the
+// applies, so that the next apply removes those that the intent lacks.
+func (a *Applier) mergeManagedFields(ctx context.Context, step *Step) error {
 	live, ok := step.Live.(runtime.Object)
 	if !ok {
 		return nil
 	}
-	// It changes the entries of what it is given.
+	// The upgrade changes the entries of its argument, and the live object is shared.
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live.DeepCopyObject(), sets.New(v1alpha1.FieldManager), v1alpha1.FieldManager)
 	if err != nil || patch == nil {
 		return err
 	}
-	object, err := a.newObject(step.Key())
-	if err != nil {
-		return err
-	}
-	return a.Client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, patch))
+	_, err = a.patch(ctx, step.Key(), client.RawPatch(types.JSONPatchType, patch))
+	return err
 }

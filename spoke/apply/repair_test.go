@@ -19,7 +19,7 @@ func TestWhatACacheHoldsIsNotChangedByMovingPatchedFieldsToTheEntryOfOurApplies(
 	before := live.DeepCopy()
 	sent := &member{}
 
-	if err := applierTo(sent, owner).merge(t.Context(), &Step{Desired: *set, Action: Update, Live: live}); err != nil {
+	if err := applierTo(sent).mergeManagedFields(t.Context(), &Step{Desired: *set, Action: Update, Live: live}); err != nil {
 		t.Fatal(err)
 	}
 

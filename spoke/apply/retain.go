@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/internal/failure"
@@ -17,61 +16,48 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-var (
-	statefulSet = render.StatefulSetKind.Kind
-	rigidFields = fieldpath.NewSet(
-		fieldpath.MakePathOrDie("spec", "serviceName"),
-		fieldpath.MakePathOrDie("spec", "podManagementPolicy"),
-		fieldpath.MakePathOrDie("spec", "selector"),
-		fieldpath.MakePathOrDie("spec", "clusterIP"),
-		claimsPath,
-	)
-)
-
-// hold gives the intent with the values that the live object has where it cannot
-// have others, so that everything else can be applied, and names those fields. What
-// is held is not ours to put right, so it counts as no drift. The intent's hash
-// stays: it names the wish.
-func hold(d Desired, live metav1.Object) (Desired, []Stuck) {
-	wanted, is := rigidOf(d.Intent), rigidOf(live)
-	claims := setsClaims(wanted, is, live)
-	stuck := compare(wanted, is, claims)
-	claims = claims && !sameClaims(wanted.claims, is.claims)
-	if len(stuck) == 0 && !claims {
+// retainImmutable returns the desired child with the live values of its changed immutable
+// fields, so that all other fields can be applied, and those changes. A retained field is no
+// drift. The hash of the intent stays, because it identifies what is desired.
+func retainImmutable(d Desired, live metav1.Object) (Desired, []immutableChange) {
+	desired, observed := immutableValuesOf(d.Intent), immutableValuesOf(live)
+	claims := setsClaims(desired, observed, live)
+	changes := compareImmutable(desired, observed, claims)
+	claims = claims && !equalClaims(desired.claims, observed.claims)
+	if len(changes) == 0 && !claims {
 		return d, nil
 	}
 	intent := d.Intent.DeepCopy()
-	for _, s := range stuck {
-		switch s.Path {
+	for _, c := range changes {
+		switch c.path {
 		case "spec.serviceName":
-			set(intent, is.serviceName, "spec", "serviceName")
+			set(intent, observed.serviceName, "spec", "serviceName")
 		case "spec.podManagementPolicy":
-			set(intent, is.management, "spec", "podManagementPolicy")
+			set(intent, observed.podManagement, "spec", "podManagementPolicy")
 		case "spec.clusterIP":
-			set(intent, is.clusterIP, "spec", "clusterIP")
+			set(intent, observed.clusterIP, "spec", "clusterIP")
 		case "spec.selector":
-			holdSelector(intent, is.selector)
+			retainSelector(intent, observed.selector)
 		}
 	}
 	if claims {
-		holdClaims(intent, wanted.claims, is.claims)
+		retainClaims(intent, desired.claims, observed.claims)
 	}
-	held := d
-	held.Intent = intent
+	retained := d
+	retained.Intent = intent
 	if fields, err := drift.Wanted(d.typer, intent); err == nil {
-		held.Wanted = fields.Difference(rigidFields)
+		retained.Fields = fields.Difference(immutableFields)
 	}
-	return held, stuck
+	return retained, changes
 }
 
 func set(intent *unstructured.Unstructured, value any, path ...string) {
-	// It fails only for a parent that is no object, and spec always is one.
+	// It fails only for a parent that is not an object, and spec always is one.
 	_ = unstructured.SetNestedField(intent.Object, value, path...)
 }
 
-// holdSelector keeps the live selector, and the pods' labels so that it goes on
-// matching them.
-func holdSelector(intent *unstructured.Unstructured, selector *metav1.LabelSelector) {
+// retainSelector sets the live selector, and the pod labels that it must match.
+func retainSelector(intent *unstructured.Unstructured, selector *metav1.LabelSelector) {
 	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(selector)
 	if err != nil {
 		return
@@ -82,13 +68,13 @@ func holdSelector(intent *unstructured.Unstructured, selector *metav1.LabelSelec
 	}
 }
 
-// holdClaims keeps the live claim templates, and the cache container's mount and
-// arguments in line with them: a pod that mounts what it does not have, or is told
-// to write there, does not start.
-func holdClaims(intent *unstructured.Unstructured, wanted, is []corev1.PersistentVolumeClaim) {
-	templates := make([]any, 0, len(is))
-	for i := range is {
-		raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&is[i])
+// retainClaims sets the live claim templates, and adapts the mount and the arguments of the
+// cache container. A pod that mounts a volume without a claim, or writes to one, does not
+// start.
+func retainClaims(intent *unstructured.Unstructured, desired, observed []corev1.PersistentVolumeClaim) {
+	templates := make([]any, 0, len(observed))
+	for i := range observed {
+		raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&observed[i])
 		if err != nil {
 			return
 		}
@@ -99,9 +85,9 @@ func holdClaims(intent *unstructured.Unstructured, wanted, is []corev1.Persisten
 	} else {
 		unstructured.RemoveNestedField(intent.Object, "spec", "volumeClaimTemplates")
 	}
-	named := func(c corev1.PersistentVolumeClaim) bool { return c.Name == render.DataVolume }
-	had, has := slices.ContainsFunc(wanted, named), slices.ContainsFunc(is, named)
-	if had == has {
+	isData := func(c corev1.PersistentVolumeClaim) bool { return c.Name == render.DataVolume }
+	desiresData, hasData := slices.ContainsFunc(desired, isData), slices.ContainsFunc(observed, isData)
+	if desiresData == hasData {
 		return
 	}
 	containers, _, _ := unstructured.NestedSlice(intent.Object, "spec", "template", "spec", "containers")
@@ -110,19 +96,19 @@ func holdClaims(intent *unstructured.Unstructured, wanted, is []corev1.Persisten
 		if !ok || container["name"] != render.CacheContainer {
 			continue
 		}
-		if has {
+		if hasData {
 			container["volumeMounts"] = []any{map[string]any{"name": render.DataVolume, "mountPath": render.DataPath}}
 		} else {
 			delete(container, "volumeMounts")
-			container["args"] = withoutVolume(container["args"])
+			container["args"] = withoutDataPath(container["args"])
 		}
 	}
 	set(intent, containers, "spec", "template", "spec", "containers")
 }
 
-// withoutVolume are memcached's arguments less the extended options that name a
-// place on the volume.
-func withoutVolume(arguments any) any {
+// withoutDataPath returns the arguments of memcached without the extended options that name
+// a path on the data volume.
+func withoutDataPath(arguments any) any {
 	list, _ := arguments.([]any)
 	var kept []any
 	for _, a := range list {
@@ -139,51 +125,38 @@ func withoutVolume(arguments any) any {
 	return kept
 }
 
-// mostFields bounds how many fields a message names.
-const mostFields = 8
+// maxNamedFields is the largest number of fields that a message names.
+const maxNamedFields = 8
 
-// immutable says which fields are stuck, and the way out; nil if none is.
-func immutable(key Key, namespace string, stuck []Stuck) *failure.Failure {
-	if len(stuck) == 0 {
+// retainedFailure returns the failure that names the changed immutable fields and the ways
+// out, or nil if there are no changes.
+func retainedFailure(key Key, namespace string, changes []immutableChange) *failure.Failure {
+	if len(changes) == 0 {
 		return nil
 	}
-	fields, barred := make([]string, 0, len(stuck)), ""
-	for i, s := range stuck {
-		if i == mostFields {
-			fields = append(fields, fmt.Sprintf("and %d more", len(stuck)-i))
+	fields, obstacle := make([]string, 0, len(changes)), ""
+	for i, c := range changes {
+		if i == maxNamedFields {
+			fields = append(fields, fmt.Sprintf("%d more fields cannot change", len(changes)-i))
 			break
 		}
-		fields = append(fields, s.String())
+		fields = append(fields, c.String())
 	}
-	for _, s := range stuck {
-		if s.Barred != "" && barred == "" {
-			barred = s.Path + ": " + s.Barred
+	for _, c := range changes {
+		if c.obstacle != "" && obstacle == "" {
+			obstacle = c.path + ": " + c.obstacle
 		}
 	}
 	f := &failure.Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonImmutableField,
-		Message: fmt.Sprintf("%s: %s in place; everything else is applied", key, strings.Join(fields, "; "))}
-	object := strings.ToLower(key.String())
+		Message: fmt.Sprintf("%s has immutable fields: %s; all other fields are applied", key, strings.Join(fields, "; "))}
 	switch {
-	case barred != "":
-		f.Hint = fmt.Sprintf("put the field back, or delete it in the member, which restarts its pods and keeps their claims: kubectl delete -n %s %s; it cannot be recreated around them (%s)", namespace, object, barred)
+	case obstacle != "":
+		f.Hint = fmt.Sprintf("revert the field, or delete the object in the member, which restarts its pods and keeps their claims: kubectl delete -n %s %s; spec.recreate cannot keep the pods (%s)",
+			namespace, strings.ToLower(key.String()), obstacle)
 	case key.Kind == render.StatefulSetKind:
-		f.Hint = "set spec.recreate: OrphanPods, which recreates the StatefulSet around its running pods, or put the field back"
+		f.Hint = "set spec.recreate: OrphanPods to recreate the StatefulSet and keep its running pods, or revert the field"
 	default:
-		f.Hint = "set spec.recreate: OrphanPods, which deletes and creates the object, or put the field back"
+		f.Hint = "set spec.recreate: OrphanPods to delete and recreate the object, or revert the field"
 	}
 	return f
-}
-
-// mayRecreate says whether the user consents to what can be done about stuck fields.
-func (o Owner) mayRecreate(stuck []Stuck) bool {
-	return len(stuck) > 0 && o.Policies.Recreate == v1alpha1.RecreateOrphanPods &&
-		!slices.ContainsFunc(stuck, func(s Stuck) bool { return s.Barred != "" })
-}
-
-func recreating(key Key) *failure.Failure {
-	how := "is deleted and created anew"
-	if key.Kind == render.StatefulSetKind {
-		how = "is recreated around its running pods"
-	}
-	return &failure.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonRecreating, Message: fmt.Sprintf("%s %s", key, how)}
 }

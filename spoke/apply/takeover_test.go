@@ -51,15 +51,15 @@ func TestOnlyWhatNobodyMarkedIsTakenOver(t *testing.T) {
 		{"IfMatching, and a field that cannot change", "no dry run is needed", slower, matching, false, Refuse, []string{"IfMatching would change its spec.podManagementPolicy", "spec.takeover: Always"}},
 		{"Always", "", theirs, always, false, TakeOver, nil},
 		{"Always, and a field that cannot change", "the rest is applied", slower, always, false, TakeOver, nil},
-		{"under a controller", "it is named", controlled, never, false, Refuse, []string{"controlled by Memcached/old"}},
+		{"under a controller", "it is named", controlled, never, false, Refuse, []string{"its controller is Memcached/old"}},
 		{"of another CacheCluster", "two must never fight over one object", marked("their-uid/their-member"), always, false, Refuse,
-			[]string{"UID their-uid", "the member their-member", "deletion.policy: Orphan", "kubectl annotate -n shop statefulset/sessions cache.reconcile-lab.io/owner-"}},
-		{"of this CacheCluster under another member's name", "", marked("owner/other"), always, false, Refuse, []string{"a member under two names"}},
-		{"of another hub, which took it from us", "both would take it for ever", marked("their-uid/their-member"), always, true, Refuse, []string{"was ours", "UID their-uid"}},
+			[]string{"UID their-uid", "member their-member", "deletion.policy: Orphan", "kubectl annotate -n shop statefulset/sessions cache.reconcile-lab.io/owner-"}},
+		{"of this CacheCluster under another member's name", "", marked("owner/other"), always, false, Refuse, []string{"registered as two members"}},
+		{"of another hub, which took it from us", "both would take it for ever", marked("their-uid/their-member"), always, true, Refuse, []string{"was owned by this CacheCluster", "UID their-uid"}},
 		{"ours, its mark edited", "a person did it", edited, always, true, Correct, nil},
 		{"ours, its mark edited, without consent", "nobody said that it is still ours", edited, never, true, Refuse,
-			[]string{"somebody changed its annotation", "spec.takeover: Always", "cache.reconcile-lab.io/owner=owner/member-1"}},
-		{"not ours, its mark edited", "its UID is not known", edited, always, false, Refuse, []string{"another CacheCluster or another hub"}},
+			[]string{"another client changed its annotation", "spec.takeover: Always", "cache.reconcile-lab.io/owner=owner/member-1"}},
+		{"not ours, its mark edited", "its UID is not known", edited, always, false, Refuse, []string{"another CacheCluster, another hub"}},
 		{"being deleted", "what follows it is created", func(u *unstructured.Unstructured) {
 			theirs(u)
 			u.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(0, 0)})
@@ -73,7 +73,7 @@ func TestOnlyWhatNobodyMarkedIsTakenOver(t *testing.T) {
 			if c.known {
 				o.Inventory = []v1alpha1.InventoryEntry{entry(setKey, live)}
 			}
-			step := decide(*d, live, o, NewWriteCache())
+			step := decide(*d, live, &o, nil)
 			if step.Action != c.verb {
 				t.Fatalf("%s: %s, want %s (%v)", c.why, step.Action, c.verb, step.Failure)
 			}
@@ -97,14 +97,14 @@ func TestOnlyWhatNobodyMarkedIsTakenOver(t *testing.T) {
 
 func TestWhyAnObjectIsNotTakenOverIsRememberedWhileItStaysAsItIs(t *testing.T) {
 	object := storedBy(t, find(t, stored(t, nil), setKey))
-	recent, why := NewWriteCache(), differs(setKey, object, "spec.replicas")
-	recent.refuse(setKey, object, "wish", why)
-	if recent.refused(setKey, object, "wish") != why || recent.refused(setKey, object, "another wish") != nil {
+	recent, why := NewWriteCache(), mismatch(setKey, object, "spec.replicas")
+	recent.storeMismatch(setKey, object, "wish", why)
+	if recent.mismatch(setKey, object, "wish") != why || recent.mismatch(setKey, object, "another wish") != nil {
 		t.Error("the answer is for another question")
 	}
-	recent.refuse(setKey, object, "wish", why)
+	recent.storeMismatch(setKey, object, "wish", why)
 	object.SetResourceVersion("11")
-	if recent.refused(setKey, object, "wish") != nil {
+	if recent.mismatch(setKey, object, "wish") != nil {
 		t.Error("the object has changed since")
 	}
 }

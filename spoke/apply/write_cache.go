@@ -1,10 +1,9 @@
 package apply
 
 import (
-	"context"
-	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,93 +14,60 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 )
 
-// Writes remembers what was just written to one member until the cache has it,
-// so that the next reconcile never takes its own past for drift. It is safe for
-// use by several goroutines, and losing it costs at most an apply that changes
+// WriteCache holds what was written to one member and the informer cache does not show yet,
+// so that a reconcile does not take its own write for drift. It also holds what the writes
+// taught. It is safe for concurrent use. Its loss costs at most an apply that changes
 // nothing.
 type WriteCache struct {
-	mu      sync.Mutex
-	written map[place]metav1.Object
-	known   map[lesson]*drift.Fields
-	unfit   map[place]unfit
-	tried   map[place]tried
-	// claimed are children that somebody works on, each until the channel closes.
-	claimed map[place]chan struct{}
+	claims claims
+
+	mu sync.Mutex
+	// written are the API server's answers to writes and live reads.
+	written map[childKey]metav1.Object
+	// learned is what the writes to each object taught. Its loss costs one apply.
+	learned map[types.UID]Learned
+	// mismatches are refused takeovers. The loss of one costs a dry run.
+	mismatches map[childKey]takeoverMismatch
+	// unconfirmed are corrections whose answer was lost: the member may have carried them
+	// out, and then no later read shows the drift. The loss of one costs its report.
+	unconfirmed map[childKey]unconfirmedChange
 }
 
-// unfit is an object that was not taken over in the version that was looked at.
-type unfit struct {
-	lesson
-	version string
-	why     *failure.Failure
+// takeoverMismatch is a takeover that was refused for one version of the object and one
+// intent.
+type takeoverMismatch struct {
+	uid           types.UID
+	version, hash string
+	failure       *failure.Failure
 }
 
-type place struct {
-	Key
-	namespace string
+// unconfirmedChange is a correction whose answer was lost, with the time of the event that
+// led to its first attempt.
+type unconfirmedChange struct {
+	change Change
+	since  time.Time
 }
 
-type lesson struct{ uid, hash string }
-
-// NewWriteCache remembers nothing yet.
+// NewWriteCache returns an empty cache.
 func NewWriteCache() *WriteCache {
-	return &WriteCache{written: map[place]metav1.Object{}, known: map[lesson]*drift.Fields{}, unfit: map[place]unfit{}, tried: map[place]tried{}, claimed: map[place]chan struct{}{}}
+	return &WriteCache{written: map[childKey]metav1.Object{}, learned: map[types.UID]Learned{},
+		mismatches: map[childKey]takeoverMismatch{}, unconfirmed: map[childKey]unconfirmedChange{}}
 }
 
-// claim waits until nobody else works on one of these children, and keeps others from
-// it until it is released. It does not wait longer than ctx.
-func (r *WriteCache) claim(ctx context.Context, namespace string, steps []Step) (release func(), late *failure.Failure) {
-	for {
-		mine, busy := r.tryClaim(namespace, steps)
-		if busy == nil {
-			return func() { r.release(mine) }, nil
-		}
-		select {
-		case <-busy:
-		case <-ctx.Done():
-			return nil, &failure.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonMemberError,
-				Message: "another CacheCluster that has a child of the same name is being worked on"}
-		}
-	}
+// Store records an object that the API server returned.
+func (c *WriteCache) Store(key Key, namespace string, object metav1.Object) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.written[childKey{key, namespace}] = object
 }
 
-// tryClaim claims all or nothing; then it gives what to wait for.
-func (r *WriteCache) tryClaim(namespace string, steps []Step) (mine, busy chan struct{}) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := range steps {
-		if other, ok := r.claimed[place{steps[i].Key(), namespace}]; ok {
-			return nil, other
-		}
-	}
-	mine = make(chan struct{})
-	for i := range steps {
-		r.claimed[place{steps[i].Key(), namespace}] = mine
-	}
-	return mine, nil
-}
-
-func (r *WriteCache) release(mine chan struct{}) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	maps.DeleteFunc(r.claimed, func(_ place, held chan struct{}) bool { return held == mine })
-	close(mine)
-}
-
-// Put remembers what the API server answered.
-func (r *WriteCache) Put(key Key, namespace string, object metav1.Object) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.written[place{key, namespace}] = object
-}
-
-// Refresh gives the newer of what the cache holds (or nil) and what was written,
-// and forgets what the cache has caught up with.
-func (r *WriteCache) Refresh(key Key, namespace string, cached metav1.Object) metav1.Object {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	at := place{key, namespace}
-	written, ok := r.written[at]
+// Refresh returns the newer of the informer cache's object and the written one. It removes
+// the written object once the informer cache shows it. For a nil object it returns nil.
+func (c *WriteCache) Refresh(key Key, namespace string, cached metav1.Object) metav1.Object {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	child := childKey{key, namespace}
+	written, ok := c.written[child]
 	if !ok {
 		return cached
 	}
@@ -111,115 +77,166 @@ func (r *WriteCache) Refresh(key Key, namespace string, cached metav1.Object) me
 	if older(cached, written) {
 		return written
 	}
-	delete(r.written, at)
+	delete(c.written, child)
 	return cached
 }
 
-// Latest gives the newer of what a reconcile has seen (or nil) and what was
-// written. It forgets nothing: what was seen may be what Refresh gave, and says
-// nothing about the cache.
-func (r *WriteCache) Latest(key Key, namespace string, seen metav1.Object) metav1.Object {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	written, ok := r.written[place{key, namespace}]
+// Latest returns the newer of an object that a reconcile read, or nil, and the written one.
+// It removes nothing: the object may come from Refresh, and then it does not show what the
+// informer cache holds.
+func (c *WriteCache) Latest(key Key, namespace string, read metav1.Object) metav1.Object {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	written, ok := c.written[childKey{key, namespace}]
 	switch {
-	case ok && (seen == nil || older(seen, written)):
+	case ok && (read == nil || older(read, written)):
 		return written
 	default:
-		return seen
+		return read
 	}
 }
 
-// Pending says that the cache has not shown yet what was written or looked up of one of
-// these children.
-func (r *WriteCache) Pending(namespace string, inventory []v1alpha1.InventoryEntry) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// Pending reports whether the informer cache does not show a write to one of the children
+// yet.
+func (c *WriteCache) Pending(namespace string, inventory []v1alpha1.InventoryEntry) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return slices.ContainsFunc(inventory, func(e v1alpha1.InventoryEntry) bool {
-		_, ok := r.written[place{keyOf(e), namespace}]
+		_, ok := c.written[childKey{keyOf(e), namespace}]
 		return ok
 	})
 }
 
-// older says that one is an earlier version of the same object as other, or its
-// predecessor: the versions of a kind are in order also from one object to the next.
+// older reports whether one is an earlier version of other, or of its predecessor: resource
+// versions are ordered within a kind, not only within an object.
 func older(one, other metav1.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(one.GetResourceVersion(), other.GetResourceVersion())
 	return err == nil && order < 0
 }
 
-// Reset: a cache that was filled just now is behind nothing that was written.
-func (r *WriteCache) Reset() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	clear(r.written)
+// Reset removes the written objects. It is called for a new informer cache, whose initial
+// list shows every earlier write.
+func (c *WriteCache) Reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.written)
 }
 
-// absent notes that the API server itself shows no such object.
-func (r *WriteCache) absent(key Key, namespace string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.written, place{key, namespace})
+// Forget removes what is known of an object that was deleted.
+func (c *WriteCache) Forget(key Key, namespace string, uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	child := childKey{key, namespace}
+	if written, ok := c.written[child]; ok && written.GetUID() == uid {
+		delete(c.written, child)
+	}
+	delete(c.learned, uid)
 }
 
-// Learn notes which fields the member did not put under our name although the
-// apply succeeded: an API server of another version may keep a set of another
-// shape. Without this, such a field would be drift for ever.
-func (r *WriteCache) Learn(d Desired, applied metav1.Object) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	at := lesson{string(applied.GetUID()), d.Hash}
-	for l := range r.known {
-		// Of an intent that is over.
-		if l.uid == at.uid && l.hash != at.hash && l.hash != settledForeign {
-			delete(r.known, l)
+// Memory returns what earlier writes to the live objects taught. The result is a value that
+// later writes do not change.
+func (c *WriteCache) Memory(live Live) Memory {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var memory Memory
+	for _, object := range live {
+		if object == nil {
+			continue
+		}
+		if learned, ok := c.learned[object.GetUID()]; ok {
+			if memory == nil {
+				memory = Memory{}
+			}
+			memory[object.GetUID()] = learned
 		}
 	}
-	if missing := drift.Missing(d.Wanted, applied); !missing.Empty() {
-		r.known[at] = missing
-	} else {
-		delete(r.known, at)
+	return memory
+}
+
+// forgetWrite removes the written object of a child that the API server does not hold.
+func (c *WriteCache) forgetWrite(key Key, namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.written, childKey{key, namespace})
+}
+
+// learn records which fields the member did not put under the hub's field manager although
+// the apply succeeded. An API server of another version may record a field set of another
+// shape. Without this, such a field would be corrected at every reconcile.
+func (c *WriteCache) learn(d *Desired, applied metav1.Object) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	learned := c.learned[applied.GetUID()]
+	learned.Hash, learned.Unowned = d.Hash, nil
+	if missing := drift.Missing(d.Fields, applied); !missing.Empty() {
+		learned.Unowned = missing
 	}
+	c.storeLearned(applied.GetUID(), learned)
 }
 
-// Known implements Memory.
-func (r *WriteCache) Known(uid, hash string) *drift.Fields {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.known[lesson{uid, hash}]
+// learnForeign records foreign fields that the API server set again after their removal.
+func (c *WriteCache) learnForeign(uid types.UID, fields *drift.Fields) {
+	if fields.Empty() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	learned := c.learned[uid]
+	if learned.Foreign != nil {
+		fields = fields.Union(learned.Foreign)
+	}
+	learned.Foreign = fields
+	c.storeLearned(uid, learned)
 }
 
-// refuse notes why an object cannot be taken over, and refused tells it again while
-// neither the object nor the intent has changed.
-func (r *WriteCache) refuse(key Key, live metav1.Object, hash string, why *failure.Failure) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.unfit[place{key, live.GetNamespace()}] = unfit{lesson{string(live.GetUID()), hash}, live.GetResourceVersion(), why}
+func (c *WriteCache) storeLearned(uid types.UID, learned Learned) {
+	if learned.Unowned == nil && learned.Foreign == nil {
+		delete(c.learned, uid)
+		return
+	}
+	c.learned[uid] = learned
 }
 
-func (r *WriteCache) refused(key Key, live metav1.Object, hash string) *failure.Failure {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	at := place{key, live.GetNamespace()}
-	known, ok := r.unfit[at]
-	if !ok || known.lesson != (lesson{string(live.GetUID()), hash}) || known.version != live.GetResourceVersion() {
-		delete(r.unfit, at)
+// storeMismatch records why an object was not taken over.
+func (c *WriteCache) storeMismatch(key Key, live metav1.Object, hash string, f *failure.Failure) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mismatches[childKey{key, live.GetNamespace()}] = takeoverMismatch{live.GetUID(), live.GetResourceVersion(), hash, f}
+}
+
+// mismatch returns why an object was not taken over, or nil if the object or the intent
+// changed since.
+func (c *WriteCache) mismatch(key Key, live metav1.Object, hash string) *failure.Failure {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	child := childKey{key, live.GetNamespace()}
+	known, ok := c.mismatches[child]
+	if !ok || known.uid != live.GetUID() || known.version != live.GetResourceVersion() || known.hash != hash {
+		delete(c.mismatches, child)
 		return nil
 	}
-	return known.why
+	return known.failure
 }
 
-// Forget drops what is known of an object that was deleted.
-func (r *WriteCache) Forget(key Key, namespace string, uid types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	at := place{key, namespace}
-	if written, ok := r.written[at]; ok && written.GetUID() == uid {
-		delete(r.written, at)
+// storeUnconfirmed records a correction whose answer was lost. The time of the first attempt
+// stays.
+func (c *WriteCache) storeUnconfirmed(key Key, namespace string, change Change, since time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	child := childKey{key, namespace}
+	if earlier, ok := c.unconfirmed[child]; ok {
+		since = earlier.since
 	}
-	for l := range r.known {
-		if l.uid == string(uid) {
-			delete(r.known, l)
-		}
-	}
+	c.unconfirmed[child] = unconfirmedChange{change, since}
+}
+
+// takeUnconfirmed returns and removes the unconfirmed correction of a child, with the time
+// of the event that led to its first attempt.
+func (c *WriteCache) takeUnconfirmed(key Key, namespace string) (change Change, since time.Time, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	child := childKey{key, namespace}
+	u, ok := c.unconfirmed[child]
+	delete(c.unconfirmed, child)
+	return u.change, u.since, ok
 }

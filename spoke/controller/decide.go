@@ -27,25 +27,29 @@ func (m *member) decide(s *snapshot) decision {
 	case len(intent.problems) > 0:
 		return decision{failure: invalidSpec(intent.problems)}
 	}
-	applier := m.applier(s)
-	return decision{applier: applier, plan: apply.Decide(intent.desired, s.live, applier.Owner, m.writeCache)}
+	return decision{applier: m.applier(s), plan: apply.Decide(intent.desired, s.live, m.planOwner(s), m.writeCache.Memory(s.live))}
 }
 
 // applier returns the applier of one MemberCache.
 func (m *member) applier(s *snapshot) *apply.Applier {
-	policy, _ := drift.NewPolicy(&s.cache.Spec.Policies)
-	policy.Scalers = s.scalers
-	owner := s.owner()
-	owner.DriftPolicy, owner.Typer, owner.IntentChanged = policy, m.typer, s.cache.Status.Revision != s.cache.Spec.Revision
-	return &apply.Applier{
+	return apply.New(apply.Options{
+		Client: s.engaged.cluster.GetClient(), Reader: s.engaged.cluster.GetAPIReader(), Writes: m.writeCache,
+		Namespace: s.cache.Namespace, CreateNamespace: s.cache.Spec.CreateNamespace,
 		Defer: func(step *apply.Step) bool {
 			drifted := func() v1alpha1.DriftFinding { return describeStep(step) }
 			return s.state.conflicts.defers(step.Key(), drifted, m.clock.Now())
 		},
-		Client: s.engaged.cluster.GetClient(), Reader: s.engaged.cluster.GetAPIReader(), Writes: m.writeCache,
-		Namespace: s.cache.Namespace, CreateNamespace: s.cache.Spec.CreateNamespace,
-		Owner: owner, Now: m.clock.Now, Since: s.arrived,
-	}
+		Now: m.clock.Now, EventTime: s.arrived,
+	})
+}
+
+// planOwner returns the owner of the children with the policies that a plan follows.
+func (m *member) planOwner(s *snapshot) apply.Owner {
+	owner := s.owner()
+	owner.DriftPolicy, _ = drift.NewPolicy(&s.cache.Spec.Policies)
+	owner.DriftPolicy.Scalers = s.scalers
+	owner.Typer, owner.IntentChanged = m.typer, s.cache.Status.Revision != s.cache.Spec.Revision
+	return owner
 }
 
 // owner identifies the children of a MemberCache.

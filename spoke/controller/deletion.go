@@ -41,7 +41,8 @@ func (m *member) remove(ctx context.Context, s *snapshot) result {
 	if s.cache.Spec.Policies.Orphan() {
 		end = applier.Release
 	}
-	r.remaining, r.report.Failures = end(ctx, apply.Targets(live, applier.Owner))
+	removals := end(ctx, apply.Targets(live, s.owner()))
+	r.remaining, r.report.Failures = apply.RemainingTargets(removals), apply.RemovalFailures(removals)
 	r.failure = r.report.PrimaryFailure()
 	return r
 }

@@ -97,7 +97,7 @@ var _ = Describe("ownership", Ordered, func() {
 			of := entry(getCache(ctx, g, ns, ownedCache), member)
 			g.Expect(of).NotTo(BeNil())
 			g.Expect(of.Reason).To(Equal(v1alpha1.ReasonImmutableField))
-			g.Expect(of.Message).To(ContainSubstring(`spec.volumeClaimTemplates[name="data"].spec.resources.requests.storage is 1Gi and cannot become 2Gi`))
+			g.Expect(of.Message).To(ContainSubstring(`spec.volumeClaimTemplates[name="data"].spec.resources.requests.storage cannot change from 1Gi to 2Gi`))
 			g.Expect(of.Hint).To(ContainSubstring("spec.recreate: OrphanPods"))
 		}).Should(Succeed())
 		Expect(running(ctx, Default, lab.member(member), ns)).To(Equal(before))

@@ -75,9 +75,9 @@ func TestImmutableField_IsNamedWhileOthersAreApplied(t *testing.T) {
 		cc.Spec.Service = &v1alpha1.ServiceSpec{Type: v1alpha1.ServiceClusterIP}
 	})
 	entry := inState(t, cc, one, v1alpha1.MemberBlocked, v1alpha1.ReasonImmutableField)
-	contains(t, "message", entry.Message, `spec.podManagementPolicy is "Parallel" and cannot become "OrderedReady"`,
-		`spec.volumeClaimTemplates[name="data"].spec.resources.requests.storage is 1Gi and cannot become 2Gi`)
-	contains(t, "hint", entry.Hint, "spec.recreate: OrphanPods", "put the field back")
+	contains(t, "message", entry.Message, `spec.podManagementPolicy cannot change from "Parallel" to "OrderedReady"`,
+		`spec.volumeClaimTemplates[name="data"].spec.resources.requests.storage cannot change from 1Gi to 2Gi`)
+	contains(t, "hint", entry.Hint, "spec.recreate: OrphanPods", "revert the field")
 	inState(t, cc, two, v1alpha1.MemberBlocked, v1alpha1.ReasonImmutableField)
 	becomesSet(t, one, ns, "sessions", "is scaled", func(set *appsv1.StatefulSet) error {
 		if set.UID != before.UID || *set.Spec.Replicas != 3 || sizeOf(set) != "1Gi" {
@@ -127,7 +127,7 @@ func TestRecreate_SurvivesManagerRestart(t *testing.T) {
 		cc.Spec.Storage.Size, cc.Spec.Recreate = resource.MustParse("2Gi"), v1alpha1.RecreateOrphanPods
 	})
 	entry := inState(t, cc, one, v1alpha1.MemberProgressing, v1alpha1.ReasonRecreating)
-	contains(t, "message", entry.Message, "StatefulSet/sessions", "around its running pods")
+	contains(t, "message", entry.Message, "StatefulSet/sessions", "its running pods stay")
 	becomesSet(t, one, ns, "sessions", "is deleted", func(set *appsv1.StatefulSet) error {
 		if set.DeletionTimestamp == nil {
 			return errors.New("not yet")
@@ -231,8 +231,8 @@ func TestRecreate_ReplacesServiceWithOtherClusterIP(t *testing.T) {
 	mustCreate(t, lab.Members[one].Server, service)
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.Clusters = []string{one, two} })
 	entry := inState(t, cc, one, v1alpha1.MemberBlocked, v1alpha1.ReasonImmutableField)
-	contains(t, "message", entry.Message, "Service/sessions", fmt.Sprintf("spec.clusterIP is %q and cannot become %q", service.Spec.ClusterIP, "None"))
-	contains(t, "hint", entry.Hint, "deletes and creates")
+	contains(t, "message", entry.Message, "Service/sessions", fmt.Sprintf("spec.clusterIP cannot change from %q to %q", service.Spec.ClusterIP, "None"))
+	contains(t, "hint", entry.Hint, "delete and recreate the object")
 	now := service.DeepCopy()
 	reload(t, lab.Members[one].Client, now)
 	if now.UID != service.UID || len(now.Spec.Selector) == 0 {

@@ -30,7 +30,7 @@ func TestNameConflict_CorrectionRequiresUIDOfReadObject(t *testing.T) {
 	memberNamespace(t, server, ns)
 	looked := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions", UID: "00000000-0000-0000-0000-000000000001"}}
 	repair := func() apply.Report {
-		applier := &apply.Applier{Client: server, Reader: server, Writes: apply.NewWriteCache(), Namespace: ns, Now: time.Now, Since: time.Now()}
+		applier := apply.New(apply.Options{Client: server, Namespace: ns, EventTime: time.Now()})
 		return applier.Apply(t.Context(), apply.Plan{Steps: []apply.Step{{Desired: desired[0], Action: apply.Correct, Live: looked}}})
 	}
 	tryAgain := func(report apply.Report) {
@@ -94,9 +94,9 @@ func TestNameConflict_OneOfTwoHubsCreatesTheObject(t *testing.T) {
 			desired, mark := desiredOf(t, ns, name, types.UID(fmt.Sprint("hub-", hub)))
 			owner := apply.Owner{Mark: mark}
 			marks[hub] = mark
-			applier := &apply.Applier{Client: server, Reader: server, Writes: apply.NewWriteCache(), Namespace: ns, Owner: owner, Now: time.Now, Since: time.Now()}
+			applier := apply.New(apply.Options{Client: server, Namespace: ns, EventTime: time.Now()})
 			both.Go(func() {
-				reports[hub] = applier.Apply(t.Context(), apply.Decide(desired, apply.Live{}, owner, applier.Writes))
+				reports[hub] = applier.Apply(t.Context(), apply.Decide(desired, apply.Live{}, owner, nil))
 			})
 		}
 		both.Wait()

@@ -155,7 +155,7 @@ func TestTakeover_CorrectsEditedOwnerMarkOnlyWithConsent(t *testing.T) {
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions"}}
 	edit(t, one, budget, func() { budget.Annotations[v1alpha1.AnnotationOwner] = "mine" })
 	entry := inState(t, cc, one, v1alpha1.MemberBlocked, v1alpha1.ReasonObjectOfAnother)
-	contains(t, "message", entry.Message, "is ours, but somebody changed its annotation")
+	contains(t, "message", entry.Message, "another client changed its annotation")
 	contains(t, "hint", entry.Hint, "spec.takeover: Always", v1alpha1.AnnotationOwner+"="+string(cc.UID)+"/"+one)
 
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Takeover = v1alpha1.TakeoverAlways })
