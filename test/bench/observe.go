@@ -17,7 +17,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// patience is how long the run waits for any single milestone before it fails.
+// patience is how long the run waits without progress before it fails.
 const patience = 3 * time.Minute
 
 // observe watches the manager's objects in the members and on the hub and records

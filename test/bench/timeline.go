@@ -73,20 +73,24 @@ func (t *timeline) lastEvent(clusters ...string) (last time.Time) {
 	return last
 }
 
-// await waits until every milestone is reached and returns the time of the last one.
+// await waits until every milestone is reached and returns the time of the last one. It
+// fails after patience without any event: a large burst takes longer than that.
 func (t *timeline) await(ctx context.Context, wanted ...milestone) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	for {
 		last, missing, changed := t.check(wanted)
 		if missing == nil {
 			return last, nil
 		}
+		var err error
 		select {
 		case <-changed:
+			continue
+		case <-time.After(patience):
+			err = fmt.Errorf("no event for %s", patience)
 		case <-ctx.Done():
-			return last, fmt.Errorf("waiting for %s in %s to be %s: %w", missing.object, missing.cluster, missing.fact, context.Cause(ctx))
+			err = context.Cause(ctx)
 		}
+		return last, fmt.Errorf("waiting for %s in %s to be %s: %w", missing.object, missing.cluster, missing.fact, err)
 	}
 }
 
