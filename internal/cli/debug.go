@@ -22,13 +22,20 @@ import (
 )
 
 const (
-	// debugCachesPath is served by the hub manager at the address of its metrics.
-	debugCachesPath = "/debug/caches"
-	// managerLease is the lease of the hub manager that works; others only stand by.
+	// managerLease is the lease of the leading hub manager. Other managers stand by, and
+	// have no records.
 	managerLease = "hub.cache.reconcile-lab.io"
-	// metricsPort is the name of the port in the Deployment of the hub manager.
+	// metricsPort is the name of the port in the Deployment of the hub manager. The
+	// records are served there too.
 	metricsPort = "metrics"
 )
+
+// debugPaths are the paths of the hub manager that return records as a JSON list. The
+// query parameters namespace, name and member select.
+var debugPaths = []struct{ key, path string }{
+	{"cacheClusters", "/debug/cacheclusters"},
+	{"memberCaches", "/debug/caches"},
+}
 
 type debugCacheFlags struct {
 	member, address string
@@ -50,10 +57,10 @@ func (a *app) debugCacheCommand() *cobra.Command {
 	var f debugCacheFlags
 	cmd := &cobra.Command{
 		Use:   "cache NAME",
-		Short: "Print what the hub manager remembers of a cache",
-		Long: "Print the record that the hub manager has in memory of a cache and of each of its members:\n" +
-			"retries, conflicts with other controllers, unreported corrections and the like. Each field is\n" +
-			"documented where it is declared, in hub/controller and spoke/controller.\n\n" +
+		Short: "Print the records of a cache in the hub manager",
+		Long: "Print the records that the hub manager has in memory of a cache: one of its CacheCluster, and\n" +
+			"one of each MemberCache. They contain retries, conflicts with other controllers, unreported\n" +
+			"corrections and the like. A restart of the manager empties them.\n\n" +
 			"The command asks the manager process of a lab, or the leading pod of the Deployment through\n" +
 			"the API server of the hub. The latter needs the right to get pods/proxy in " + v1alpha1.InventoryNamespace + ".",
 		Example: "  reconcile-lab debug cache cache-cluster\n" +
@@ -64,7 +71,7 @@ func (a *app) debugCacheCommand() *cobra.Command {
 			return a.debugCache(cmd.Context(), args[0], f)
 		},
 	}
-	cmd.Flags().StringVar(&f.member, "member", "", "print the record of this member only")
+	cmd.Flags().StringVar(&f.member, "member", "", "print no records of other members")
 	cmd.Flags().StringVar(&f.address, "address", "", "`host:port` of the metrics of the hub manager (default: from the lab or the Deployment)")
 	return cmd
 }
@@ -76,26 +83,60 @@ func (a *app) debugCache(ctx context.Context, name string, f debugCacheFlags) er
 	}
 	ctx, cancel := a.withTimeout(ctx, callTimeout)
 	defer cancel()
+	get, err := h.managerGetter(ctx, f.address)
+	if err != nil {
+		return err
+	}
 	query := map[string]string{"namespace": h.namespace, "name": name}
 	if f.member != "" {
 		query["member"] = f.member
 	}
-	address := f.address
-	if address == "" {
-		if address, err = h.localManager(); err != nil {
+	all := map[string][]any{}
+	found := 0
+	for _, p := range debugPaths {
+		answer, err := get(ctx, p.path, query)
+		if errors.Is(err, errNotServed) {
+			a.note("the hub manager does not serve %s; it may be of an earlier version", p.path)
+			continue
+		}
+		if err != nil {
 			return err
 		}
+		var records []any
+		if err := json.Unmarshal(answer, &records); err != nil {
+			return fmt.Errorf("hub manager: %s: decode the response: %w", p.path, err)
+		}
+		all[p.key] = records
+		found += len(records)
 	}
-	var answer []byte
+	if found == 0 {
+		return fmt.Errorf("CacheCluster: %s: the hub manager has no record in %s; list the names with `reconcile-lab get -A`", name, inNamespace(h.namespace))
+	}
+	if a.output.value != "json" {
+		a.output.value = "yaml"
+	}
+	return a.printValue(all, false)
+}
+
+// managerGetter sends a GET request to the hub manager.
+type managerGetter func(ctx context.Context, path string, query map[string]string) ([]byte, error)
+
+// errNotServed is the error of a path that the hub manager does not serve.
+var errNotServed = errors.New("not served by the hub manager")
+
+// managerGetter returns the getter for an address, else for the manager process of the
+// lab, else for the leading pod.
+func (h *hub) managerGetter(ctx context.Context, address string) (managerGetter, error) {
+	if address == "" {
+		var err error
+		if address, err = h.localManager(); err != nil {
+			return nil, err
+		}
+	}
 	if address != "" {
-		answer, err = getFromProcess(ctx, address, query)
-	} else {
-		answer, err = h.getFromPod(ctx, query)
+		return processGetter(address), nil
 	}
-	if err != nil {
-		return err
-	}
-	return a.printDebug(answer)
+	return h.podGetter(ctx)
 }
 
 // localManager returns the address of the metrics of a lab's manager process, and "" if
@@ -115,34 +156,39 @@ func (h *hub) localManager() (string, error) {
 	return state.Manager.Metrics, nil
 }
 
-func getFromProcess(ctx context.Context, address string, query map[string]string) ([]byte, error) {
-	values := url.Values{}
-	for key, value := range query {
-		values.Set(key, value)
+func processGetter(address string) managerGetter {
+	return func(ctx context.Context, path string, query map[string]string) ([]byte, error) {
+		values := url.Values{}
+		for key, value := range query {
+			values.Set(key, value)
+		}
+		target := url.URL{Scheme: "http", Host: address, Path: path, RawQuery: values.Encode()}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+		if err != nil {
+			return nil, badInput("--address: %q: %w; pass host:port", address, err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			// Exit code 5 means that the hub is unreachable, not its manager.
+			return nil, withCode(exitError, fmt.Errorf("hub manager: %s: unreachable; check that it runs: %w", address, err))
+		}
+		defer func() { _ = response.Body.Close() }()
+		body, err := io.ReadAll(response.Body)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("hub manager: %s: read the response: %w", address, err)
+		case response.StatusCode == http.StatusNotFound:
+			return nil, errNotServed
+		case response.StatusCode != http.StatusOK:
+			return nil, fmt.Errorf("hub manager: %s%s: %s: %s", address, path, response.Status, strings.TrimSpace(string(body)))
+		}
+		return body, nil
 	}
-	target := url.URL{Scheme: "http", Host: address, Path: debugCachesPath, RawQuery: values.Encode()}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
-	if err != nil {
-		return nil, badInput("--address: %q: %w; pass host:port", address, err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, withCode(exitError, fmt.Errorf("hub manager: %s: unreachable; check that it runs: %w", address, err))
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return nil, fmt.Errorf("hub manager: %s: read the response: %w", address, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("hub manager: %s: %s: %s", address, response.Status, strings.TrimSpace(string(body)))
-	}
-	return body, nil
 }
 
-// getFromPod sends the request through the pod proxy of the API server, to the pod that
-// has the lease.
-func (h *hub) getFromPod(ctx context.Context, query map[string]string) ([]byte, error) {
+// podGetter sends requests through the pod proxy of the API server to the pod that has
+// the lease.
+func (h *hub) podGetter(ctx context.Context) (managerGetter, error) {
 	clients, err := kubernetes.NewForConfig(h.config)
 	if err != nil {
 		return nil, err
@@ -151,11 +197,16 @@ func (h *hub) getFromPod(ctx context.Context, query map[string]string) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	answer, err := clients.CoreV1().Pods(v1alpha1.InventoryNamespace).ProxyGet("http", pod, port, debugCachesPath, query).DoRaw(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("hub manager: pod %s/%s: %w", v1alpha1.InventoryNamespace, pod, h.wrapError(err))
-	}
-	return answer, nil
+	return func(ctx context.Context, path string, query map[string]string) ([]byte, error) {
+		answer, err := clients.CoreV1().Pods(v1alpha1.InventoryNamespace).ProxyGet("http", pod, port, path, query).DoRaw(ctx)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, errNotServed
+		case err != nil:
+			return nil, fmt.Errorf("hub manager: pod %s/%s: %w", v1alpha1.InventoryNamespace, pod, h.wrapError(err))
+		}
+		return answer, nil
+	}, nil
 }
 
 // leadingPod returns the pod of the hub manager that works, and the port of its metrics.
@@ -184,16 +235,4 @@ func (h *hub) leadingPod(ctx context.Context, clients kubernetes.Interface) (nam
 		}
 	}
 	return "", "", fmt.Errorf("hub manager: pod %s/%s: no port with the name %s; pass --address", v1alpha1.InventoryNamespace, name, metricsPort)
-}
-
-// printDebug prints the response as YAML, or as -o asks.
-func (a *app) printDebug(answer []byte) error {
-	var value any
-	if err := json.Unmarshal(answer, &value); err != nil {
-		return fmt.Errorf("hub manager: decode the response: %w", err)
-	}
-	if a.output.value != "json" {
-		a.output.value = "yaml"
-	}
-	return a.printValue(value, false)
 }
