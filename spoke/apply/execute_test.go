@@ -29,38 +29,38 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// member holds objects, and fails to say whether it holds some others. What is
-// applied it takes as it is: ownership and conflict are for the integration tests.
+// member is a member that stores some objects and fails to read others. It does not track
+// ownership and conflicts: the integration tests do.
 type member struct {
 	client.Client
-	holds  map[Key]*unstructured.Unstructured
-	silent map[Key]bool
-	mu     sync.Mutex
-	// applied, and rehearsed as a dry run, in order.
-	applied, rehearsed []string
-	// checked are the names in what was sent.
-	checked []string
-	// mute: answers to what is applied are lost.
+	objects    map[Key]*unstructured.Unstructured
+	unreadable map[Key]bool
+	mu         sync.Mutex
+	// applied and dryRun are the children that were applied, and sent as a dry run, in order.
+	applied, dryRun []string
+	// names are the names in the requests.
+	names []string
+	// mute is true where the answers to applies are lost.
 	mute bool
-	// busy: whatever is applied is answered with 429, and to come again later.
+	// busy is true where every apply is answered with 429 and a retry interval.
 	busy bool
-	// refuses answers what is applied to these with 403.
+	// refuses are the children whose apply is answered with 403.
 	refuses map[Key]bool
-	// old answers a Service with a version as Kubernetes 1.22 does.
-	old bool
+	// oldService is true where a Service with a version is answered as by Kubernetes 1.22.
+	oldService bool
 }
 
 func (m *member) Get(_ context.Context, at client.ObjectKey, object client.Object, _ ...client.GetOption) error {
 	key := Key{Kind: object.GetObjectKind().GroupVersionKind(), Name: at.Name}
 	resource := schema.GroupResource{Group: key.Kind.Group, Resource: key.Kind.Kind}
-	if m.silent[key] {
+	if m.unreadable[key] {
 		return apierrors.NewGenericServerResponse(http.StatusInternalServerError, "get", resource, at.Name, "etcd is electing", 0, true)
 	}
-	held, ok := m.holds[key]
+	stored, ok := m.objects[key]
 	if !ok {
 		return apierrors.NewNotFound(resource, at.Name)
 	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(held.Object, object)
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, object)
 }
 
 func (m *member) Scheme() *runtime.Scheme { return clientgoscheme.Scheme }
@@ -70,16 +70,16 @@ func (m *member) Patch(_ context.Context, object client.Object, patch client.Pat
 	defer m.mu.Unlock()
 	var sent metav1.PartialObjectMetadata
 	if body, err := patch.Data(object); err == nil && json.Unmarshal(body, &sent) == nil {
-		m.checked = append(m.checked, sent.Name)
+		m.names = append(m.names, sent.Name)
 	}
 	key := Key{Kind: object.GetObjectKind().GroupVersionKind(), Name: object.GetName()}
 	switch {
 	case slices.Contains(options, client.PatchOption(client.DryRunAll)):
-		m.rehearsed = append(m.rehearsed, key.String())
+		m.dryRun = append(m.dryRun, key.String())
 	default:
 		m.applied = append(m.applied, key.String())
 	}
-	if m.old && key.Kind == render.ServiceKind && sent.ResourceVersion != "" {
+	if m.oldService && key.Kind == render.ServiceKind && sent.ResourceVersion != "" {
 		return apierrors.NewInternalError(errors.New("resourceVersion should not be set on objects to be created"))
 	}
 	if m.refuses[key] {
@@ -98,25 +98,25 @@ func applierTo(m *member) *Applier {
 	return New(Options{Client: m, Namespace: "shop", EventTime: time.Now()})
 }
 
-func TestNothingIsCreatedThatCouldNotBeLookedUp(t *testing.T) {
+func TestApply_CreatesNothingWithoutLiveRead(t *testing.T) {
 	all := desired(t)
 	live := liveOf(t, all)
 	before := owner
 	before.Inventory = inventoryOf(live)
 	serviceKey := all[0].Key()
-	// The cache shows neither; one lookup fails, and the other one finds a stranger's.
+	// The cache shows neither child. One live read fails, the other finds another owner's object.
 	foreign := live[budgetKey].(*unstructured.Unstructured).DeepCopy()
 	foreign.SetUID("foreign")
 	foreign.SetAnnotations(nil)
 	delete(live, serviceKey)
 	delete(live, budgetKey)
-	m := &member{holds: map[Key]*unstructured.Unstructured{budgetKey: foreign}, silent: map[Key]bool{serviceKey: true}}
+	m := &member{objects: map[Key]*unstructured.Unstructured{budgetKey: foreign}, unreadable: map[Key]bool{serviceKey: true}}
 	applier := applierTo(m)
 
 	report := applier.Apply(t.Context(), Decide(all, live, before, applier.writes.Memory(live)))
 
 	if len(m.applied) > 0 {
-		t.Errorf("applied %v: the API server never said that they are absent", m.applied)
+		t.Errorf("applied %v, which the API server did not report as absent", m.applied)
 	}
 	var reasons []string
 	for _, f := range report.Failures {
@@ -126,40 +126,40 @@ func TestNothingIsCreatedThatCouldNotBeLookedUp(t *testing.T) {
 		t.Errorf("reasons of the failures (-want +got):\n%s", diff)
 	}
 	if len(report.Inventory) != len(before.Inventory) {
-		t.Errorf("inventory has %d entries, was %d: a child that could not be looked at is not gone", len(report.Inventory), len(before.Inventory))
+		t.Errorf("inventory has %d entries, was %d: a child that could not be read may exist", len(report.Inventory), len(before.Inventory))
 	}
 	if diff := cmp.Diff([]Key{serviceKey}, report.Unobserved); diff != "" {
-		t.Errorf("not looked at (-want +got):\n%s", diff)
+		t.Errorf("unobserved (-want +got):\n%s", diff)
 	}
 }
 
-// The memory of what was found must not outlive the object, whose end no event tells:
-// the watch does not show what has lost our label.
-func TestAnObjectThatIsGoneIsRememberedNoLonger(t *testing.T) {
+// The written object must not outlive the live one: the watch reports no deletion of an
+// object without the label.
+func TestApply_ForgetsWriteOfAbsentObject(t *testing.T) {
 	all := desired(t)
 	live := liveOf(t, all)
 	before := owner
 	before.Inventory, before.DriftPolicy.Report = inventoryOf(live), true
-	m := &member{holds: map[Key]*unstructured.Unstructured{budgetKey: live[budgetKey].(*unstructured.Unstructured)}}
+	m := &member{objects: map[Key]*unstructured.Unstructured{budgetKey: live[budgetKey].(*unstructured.Unstructured)}}
 	delete(live, budgetKey)
 	applier := applierTo(m)
 	applier.Apply(t.Context(), Decide(all, live, before, applier.writes.Memory(live)))
 	if applier.writes.Latest(budgetKey, "shop", nil) == nil {
-		t.Fatal("what was looked up is not remembered")
+		t.Fatal("the live object is not in the write cache")
 	}
-	delete(m.holds, budgetKey)
+	delete(m.objects, budgetKey)
 	applier.Apply(t.Context(), Decide(all, live, before, applier.writes.Memory(live)))
 	if found := applier.writes.Latest(budgetKey, "shop", nil); found != nil {
-		t.Errorf("still remembered: %v", found)
+		t.Errorf("still in the write cache: %v", found)
 	}
 }
 
-func TestAMemberThatAsksToComeAgainLaterIsSentNothingMore(t *testing.T) {
+func TestApply_StopsAtMemberThatAsksForAPause(t *testing.T) {
 	all := desired(t)
 	live := liveOf(t, all)
 	before := owner
 	before.Inventory = inventoryOf(live)
-	m := &member{holds: map[Key]*unstructured.Unstructured{}, busy: true}
+	m := &member{objects: map[Key]*unstructured.Unstructured{}, busy: true}
 	applier := applierTo(m)
 
 	report := applier.Apply(t.Context(), Decide(all, Live{}, before, applier.writes.Memory(Live{})))
@@ -171,15 +171,15 @@ func TestAMemberThatAsksToComeAgainLaterIsSentNothingMore(t *testing.T) {
 		t.Errorf("failures %v", report.Failures)
 	}
 	if len(report.Inventory) != len(before.Inventory) {
-		t.Errorf("inventory has %d entries, was %d: a child that was not asked for is not gone", len(report.Inventory), len(before.Inventory))
+		t.Errorf("inventory has %d entries, was %d: a child that was not read may exist", len(report.Inventory), len(before.Inventory))
 	}
 	if len(report.Unobserved) != len(all) {
-		t.Errorf("not looked at: %v, want all: the first was not repaired, the others not come to", report.Unobserved)
+		t.Errorf("unobserved: %v, want all: the first was not corrected, the others were not reached", report.Unobserved)
 	}
 }
 
-// Under a name of ours it could be another object that answers.
-func TestTheSuccessorOfAChildIsCheckedUnderANameByChance(t *testing.T) {
+// Under the name of the child, the API server would merge the successor with the child.
+func TestResolve_ChecksSuccessorUnderRandomName(t *testing.T) {
 	all := desired(t)
 	m := &member{}
 	applier := applierTo(m)
@@ -194,16 +194,16 @@ func TestTheSuccessorOfAChildIsCheckedUnderANameByChance(t *testing.T) {
 	if checked, err := applier.checkSuccessor(t.Context(), &Step{Desired: long, Action: Recreate}); err != nil || checked.Failure != nil {
 		t.Fatal(err, checked.Failure)
 	}
-	if m.checked[0] == m.checked[1] || !strings.HasPrefix(m.checked[0], "sessions-") || len(m.checked[2]) != 63 {
-		t.Errorf("checked under %q", m.checked)
+	if m.names[0] == m.names[1] || !strings.HasPrefix(m.names[0], "sessions-") || len(m.names[2]) != 63 {
+		t.Errorf("sent under %q", m.names)
 	}
 	if all[0].Intent.GetName() != "sessions" {
-		t.Errorf("the intent is now one of %s", all[0].Intent.GetName())
+		t.Errorf("the intent is renamed to %s", all[0].Intent.GetName())
 	}
 }
 
-// budgetGone is a cache that is there but for its PodDisruptionBudget, which somebody
-// deleted.
+// budgetGone returns an existing cache, and the same cache after another client deleted its
+// PodDisruptionBudget.
 func budgetGone(t *testing.T) (all []Desired, live, without Live, before Owner) {
 	t.Helper()
 	all = desired(t)
@@ -214,24 +214,22 @@ func budgetGone(t *testing.T) (all []Desired, live, without Live, before Owner) 
 	return all, live, without, before
 }
 
-func TestARepairThatFailedHasPutNothingRight(t *testing.T) {
+func TestApply_FailedCorrectionIsUnobserved(t *testing.T) {
 	all, _, without, before := budgetGone(t)
-	applier := applierTo(&member{holds: map[Key]*unstructured.Unstructured{}, mute: true})
+	applier := applierTo(&member{objects: map[Key]*unstructured.Unstructured{}, mute: true})
 	if report := applier.Apply(t.Context(), Decide(all, without, before, applier.writes.Memory(without))); !slices.Contains(report.Unobserved, budgetKey) {
-		t.Errorf("not seen: %v, want the budget among them", report.Unobserved)
+		t.Errorf("unobserved: %v, want the budget among them", report.Unobserved)
 	}
 }
 
-// The cache may show a child of the predecessor, which was deleted a moment ago, or one
-// on its way out that is gone: events can be late.
-func TestTheHintOfARefusedRepairSendsToTheMemberOnlyWhereSomethingIsThere(t *testing.T) {
+func TestExecute_RefusedCorrectionHintsAtMemberOnlyForExistingChild(t *testing.T) {
 	all := desired(t)
 	for name, c := range map[string]struct {
 		step Step
 		hint string
 	}{
-		"it was changed": {Step{Desired: all[1], Action: Correct, Live: applied(t, &all[1])}, "revert in the member"},
-		"it was deleted": {Step{Desired: all[1], Action: Create, Deleted: true}, "change the spec"},
+		"a changed child": {Step{Desired: all[1], Action: Correct, Live: applied(t, &all[1])}, "revert in the member"},
+		"a deleted child": {Step{Desired: all[1], Action: Create, Deleted: true}, "change the spec"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			failed := &failure.Failure{Class: v1alpha1.ClassInvalid, Reason: v1alpha1.ReasonRejected, Hint: "change the spec"}
@@ -243,38 +241,39 @@ func TestTheHintOfARefusedRepairSendsToTheMemberOnlyWhereSomethingIsThere(t *tes
 	}
 }
 
-func TestWhatIsInTheWayIsLookedAtBeforeItIsTold(t *testing.T) {
+// Events can be late: the cache may show a deleted child of the predecessor.
+func TestResolve_ReadsObstructingObjectFromAPIServer(t *testing.T) {
 	all := desired(t)
 	live := liveOf(t, all)
-	stranger := live[budgetKey].(*unstructured.Unstructured).DeepCopy()
-	stranger.SetUID("foreign")
-	stranger.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: "another/member-1"})
-	leaving := live[budgetKey].(*unstructured.Unstructured).DeepCopy()
-	leaving.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+	foreign := live[budgetKey].(*unstructured.Unstructured).DeepCopy()
+	foreign.SetUID("foreign")
+	foreign.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: "another/member-1"})
+	terminating := live[budgetKey].(*unstructured.Unstructured).DeepCopy()
+	terminating.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
 	for name, c := range map[string]struct {
-		shown  *unstructured.Unstructured
-		there  bool
-		begun  bool
-		reason string
+		cached  *unstructured.Unstructured
+		present bool
+		exists  bool
+		reason  string
 	}{
-		"it is gone, a new cache":              {stranger, false, false, ""},
-		"it is gone, a cache that is there":    {stranger, false, true, ""},
-		"it is there, a new cache":             {stranger, true, false, v1alpha1.ReasonObjectOfAnother},
-		"it is there, a cache that is there":   {stranger, true, true, v1alpha1.ReasonObjectOfAnother},
-		"it has left, a new cache":             {leaving, false, false, ""},
-		"it has left, a cache that is there":   {leaving, false, true, ""},
-		"it is leaving, a new cache":           {leaving, true, false, v1alpha1.ReasonChildrenTerminating},
-		"it is leaving, a cache that is there": {leaving, true, true, v1alpha1.ReasonChildrenTerminating},
+		"absent, a new cache":              {foreign, false, false, ""},
+		"absent, an existing cache":        {foreign, false, true, ""},
+		"present, a new cache":             {foreign, true, false, v1alpha1.ReasonObjectOfAnother},
+		"present, an existing cache":       {foreign, true, true, v1alpha1.ReasonObjectOfAnother},
+		"deleted, a new cache":             {terminating, false, false, ""},
+		"deleted, an existing cache":       {terminating, false, true, ""},
+		"being deleted, a new cache":       {terminating, true, false, v1alpha1.ReasonChildrenTerminating},
+		"being deleted, an existing cache": {terminating, true, true, v1alpha1.ReasonChildrenTerminating},
 	} {
 		before, shown := owner, Live{}
-		if c.begun {
+		if c.exists {
 			shown = maps.Clone(live)
 			before.Inventory = slices.DeleteFunc(inventoryOf(live), func(e v1alpha1.InventoryEntry) bool { return e.Kind == budgetKey.Kind.Kind })
 		}
-		shown[budgetKey] = c.shown
-		m := &member{holds: map[Key]*unstructured.Unstructured{}}
-		if c.there {
-			m.holds[budgetKey] = c.shown
+		shown[budgetKey] = c.cached
+		m := &member{objects: map[Key]*unstructured.Unstructured{}}
+		if c.present {
+			m.objects[budgetKey] = c.cached
 		}
 		applier := applierTo(m)
 		report := applier.Apply(t.Context(), Decide(all, shown, before, applier.writes.Memory(shown)))
@@ -289,13 +288,13 @@ func TestWhatIsInTheWayIsLookedAtBeforeItIsTold(t *testing.T) {
 	}
 }
 
-func TestUnderReportADeletedChildStaysDeletedAndIsNotForgotten(t *testing.T) {
+func TestApply_ReportPolicyKeepsInventoryEntryOfDeletedChild(t *testing.T) {
 	all := desired(t)
 	live := liveOf(t, all)
 	before := owner
 	before.Inventory, before.DriftPolicy.Report = inventoryOf(live), true
 	delete(live, budgetKey)
-	m := &member{holds: map[Key]*unstructured.Unstructured{}}
+	m := &member{objects: map[Key]*unstructured.Unstructured{}}
 	applier := applierTo(m)
 
 	report := applier.Apply(t.Context(), Decide(all, live, before, applier.writes.Memory(live)))
@@ -304,18 +303,18 @@ func TestUnderReportADeletedChildStaysDeletedAndIsNotForgotten(t *testing.T) {
 		t.Errorf("applied %v, failures %v", m.applied, report.Failures)
 	}
 	if len(report.Remaining) != 1 || report.Remaining[0].Key != budgetKey || !report.Remaining[0].Deleted {
-		t.Errorf("open: %+v", report.Remaining)
+		t.Errorf("remaining drift: %+v", report.Remaining)
 	}
 	if len(report.Inventory) != len(before.Inventory) {
-		t.Errorf("inventory has %d entries, was %d: without its entry the child would be new, and created", len(report.Inventory), len(before.Inventory))
+		t.Errorf("inventory has %d entries, was %d: without its entry the child would be created as a new one", len(report.Inventory), len(before.Inventory))
 	}
 }
 
-// The member made the child anew and its answer was lost: afterwards nothing is to be
-// seen of the deletion, which is reported all the same, once.
-func TestARepairWhoseAnswerWasLostIsReportedWhenItTurnsOutToHaveBeenMade(t *testing.T) {
+// The member created the child again and its answer was lost. No later read shows the
+// deletion, and it is still reported once.
+func TestApply_ReportsCorrectionWhoseAnswerWasLost(t *testing.T) {
 	all, live, without, before := budgetGone(t)
-	m := &member{holds: map[Key]*unstructured.Unstructured{}, mute: true}
+	m := &member{objects: map[Key]*unstructured.Unstructured{}, mute: true}
 	applier := applierTo(m)
 	clock := time.Now()
 	applier.now, applier.eventTime = func() time.Time { return clock }, clock
@@ -327,26 +326,26 @@ func TestARepairWhoseAnswerWasLostIsReportedWhenItTurnsOutToHaveBeenMade(t *test
 	applier.eventTime = clock
 	report := applier.Apply(t.Context(), Decide(all, live, before, applier.writes.Memory(live)))
 	if len(report.Changes) != 1 || report.Changes[0].Key != budgetKey || !report.Changes[0].Deleted || report.Changes[0].Took != time.Second {
-		t.Errorf("changes %+v, want the budget's, a second after its deletion was seen", report.Changes)
+		t.Errorf("changes %+v, want the budget's, a second after its deletion was observed", report.Changes)
 	}
 	if report = applier.Apply(t.Context(), Decide(all, live, before, applier.writes.Memory(live))); len(report.Changes) != 0 {
-		t.Errorf("it is reported again: %+v", report.Changes)
+		t.Errorf("reported again: %+v", report.Changes)
 	}
 	if len(m.applied) != 1 {
 		t.Errorf("applied %v", m.applied)
 	}
 }
 
-// Whichever child a member refuses, it must not be left with the others.
-func TestAMemberThatRefusesOneChildOfANewCacheGetsNone(t *testing.T) {
+// A member that refuses one child must not keep the others.
+func TestApply_NewCacheGetsAllChildrenOrNone(t *testing.T) {
 	all := desired(t)
 	for i := range all {
 		refused := all[i].Key()
-		m := &member{holds: map[Key]*unstructured.Unstructured{}, refuses: map[Key]bool{refused: true}}
+		m := &member{objects: map[Key]*unstructured.Unstructured{}, refuses: map[Key]bool{refused: true}}
 		applier := applierTo(m)
 		report := applier.Apply(t.Context(), Decide(all, Live{}, owner, applier.writes.Memory(Live{})))
 		if len(m.applied) > 0 && !slices.Equal(m.applied, []string{refused.String()}) {
-			t.Errorf("%s is refused, and applied was %v", refused, m.applied)
+			t.Errorf("%s is refused, and %v were applied", refused, m.applied)
 		}
 		if len(report.Inventory) > 0 || len(report.Failures) != 1 {
 			t.Errorf("%s is refused: inventory %v, failures %v", refused, report.Inventory, report.Failures)
@@ -354,16 +353,16 @@ func TestAMemberThatRefusesOneChildOfANewCacheGetsNone(t *testing.T) {
 	}
 }
 
-func TestANewCacheBeginsWithItsStatefulSetOnceTheOthersWereRehearsed(t *testing.T) {
+func TestApply_NewCacheStartsWithStatefulSetAfterDryRuns(t *testing.T) {
 	all := desired(t)
-	m := &member{holds: map[Key]*unstructured.Unstructured{}}
+	m := &member{objects: map[Key]*unstructured.Unstructured{}}
 	applier := applierTo(m)
 	report := applier.Apply(t.Context(), Decide(all, Live{}, owner, applier.writes.Memory(Live{})))
 
-	var wished, others, noted []string
+	var desiredKeys, others, noted []string
 	for i := range all {
 		key := all[i].Key()
-		wished = append(wished, key.String())
+		desiredKeys = append(desiredKeys, key.String())
 		if key.Kind != render.StatefulSetKind {
 			others = append(others, key.String())
 		}
@@ -371,35 +370,35 @@ func TestANewCacheBeginsWithItsStatefulSetOnceTheOthersWereRehearsed(t *testing.
 	for _, e := range report.Inventory {
 		noted = append(noted, e.Kind+"/"+e.Name)
 	}
-	slices.Sort(m.rehearsed)
-	if diff := cmp.Diff(slices.Sorted(slices.Values(others)), m.rehearsed); diff != "" {
-		t.Errorf("rehearsed (-want +got):\n%s", diff)
+	slices.Sort(m.dryRun)
+	if diff := cmp.Diff(slices.Sorted(slices.Values(others)), m.dryRun); diff != "" {
+		t.Errorf("dry runs (-want +got):\n%s", diff)
 	}
 	if len(m.applied) == 0 || !strings.HasPrefix(m.applied[0], "StatefulSet/") {
 		t.Errorf("applied %v, want the StatefulSet first", m.applied)
 	}
 	slices.Sort(m.applied)
-	if diff := cmp.Diff(slices.Sorted(slices.Values(wished)), m.applied); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(slices.Values(desiredKeys)), m.applied); diff != "" {
 		t.Errorf("applied (-want +got):\n%s", diff)
 	}
-	// In another order, the next look would write the status again.
-	if diff := cmp.Diff(wished, noted); diff != "" {
+	// Another order would cause a status update at the next reconcile.
+	if diff := cmp.Diff(desiredKeys, noted); diff != "" {
 		t.Errorf("inventory (-want +got):\n%s", diff)
 	}
 }
 
-func TestWhatWasChangedBackByHandIsTakenBackAndNotCalledDrift(t *testing.T) {
+func TestApply_ReclaimedFieldIsNoDrift(t *testing.T) {
 	all := desired(t)
 	replicas := fieldpath.MakePathOrDie("spec", "replicas")
 	for name, c := range map[string]struct {
 		value   int64
 		drifted bool
-	}{"the value that was applied": {value: 1}, "another value": {value: 7, drifted: true}} {
+	}{"the applied value": {value: 1}, "another value": {value: 7, drifted: true}} {
 		live := liveOf(t, all)
-		live[setKey] = with(heldBy(t, applied(t, &all[1], replicas), "kubectl", replicas), c.value, "spec", "replicas")
+		live[setKey] = with(ownedAlsoBy(t, applied(t, &all[1], replicas), "kubectl", replicas), c.value, "spec", "replicas")
 		before := owner
 		before.Inventory = inventoryOf(live)
-		m := &member{holds: map[Key]*unstructured.Unstructured{}}
+		m := &member{objects: map[Key]*unstructured.Unstructured{}}
 		applier := applierTo(m)
 		report := applier.Apply(t.Context(), Decide(all, live, before, applier.writes.Memory(live)))
 		if len(report.Changes) != 1 || report.Changes[0].Key != setKey || len(m.applied) == 0 {
@@ -411,15 +410,15 @@ func TestWhatWasChangedBackByHandIsTakenBackAndNotCalledDrift(t *testing.T) {
 	}
 }
 
-func TestAMemberThatTakesNoVersionForAServiceGetsItWithout(t *testing.T) {
+func TestApply_OmitsAbsentVersionWhereMemberRejectsIt(t *testing.T) {
 	all := desired(t)
-	m := &member{holds: map[Key]*unstructured.Unstructured{}, old: true}
+	m := &member{objects: map[Key]*unstructured.Unstructured{}, oldService: true}
 	applier := applierTo(m)
 	report := applier.Apply(t.Context(), Decide(all, Live{}, owner, applier.writes.Memory(Live{})))
 	if len(report.Failures) > 0 || len(report.Inventory) != len(all) {
 		t.Errorf("failures %v, inventory %v", report.Failures, report.Inventory)
 	}
-	if len(m.rehearsed) < len(all) {
-		t.Errorf("rehearsed %v: no Service was sent with a version first", m.rehearsed)
+	if len(m.dryRun) < len(all) {
+		t.Errorf("dry runs %v: no Service was sent with a version first", m.dryRun)
 	}
 }

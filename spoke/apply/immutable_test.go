@@ -21,7 +21,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// stored are the desired children of a cache with volumes.
+// stored returns the desired children of a cache with volumes.
 func stored(t *testing.T, change func(*v1alpha1.CacheTemplate)) []Desired {
 	t.Helper()
 	template := v1alpha1.CacheTemplate{
@@ -59,7 +59,7 @@ func find(t *testing.T, all []Desired, key Key) *Desired {
 	return nil
 }
 
-// storedBy is a child as an API server would hold it: applied, with its defaults.
+// storedBy returns a child as an API server holds it: applied, with defaults.
 func storedBy(t *testing.T, d *Desired) *unstructured.Unstructured {
 	t.Helper()
 	u := applied(t, d)
@@ -90,21 +90,22 @@ func typed(t testing.TB, u *unstructured.Unstructured) metav1.Object {
 	return into
 }
 
-func TestFieldsThatCannotChangeInPlaceAreNamedOneByOne(t *testing.T) {
+func TestImmutableChanges_NamesEachField(t *testing.T) {
 	headless := Key{Kind: render.ServiceKind, Name: "sessions"}
 	for _, c := range []struct {
 		name, why string
 		key       Key
-		// before is the wish that was applied, live what became of it since, wish the present one.
-		before, wish func(*v1alpha1.CacheTemplate)
+		// before changes the intent that was applied, live changes the live object, and next
+		// changes the present intent.
+		before, next func(*v1alpha1.CacheTemplate)
 		live         func(u *unstructured.Unstructured)
 		want         []string
-		barred       bool
+		obstructed   bool
 	}{
-		{"nothing", "what the API server fills in is no difference", setKey, nil, nil, nil, nil, false},
+		{"nothing", "defaults of the API server are no change", setKey, nil, nil, nil, nil, false},
 		{"another spelling of the size", "quantities count by value", setKey, nil,
 			func(c *v1alpha1.CacheTemplate) { c.Storage.Size = resource.MustParse("1024Mi") }, nil, nil, false},
-		{"what can change", "retention, replicas and image can", setKey, nil, func(c *v1alpha1.CacheTemplate) {
+		{"mutable fields", "retention, replicas and image are mutable", setKey, nil, func(c *v1alpha1.CacheTemplate) {
 			c.Replicas, c.Image, c.Storage.WhenDeleted = ptr.To[int32](5), "memcached:2", v1alpha1.ClaimDelete
 		}, nil, nil, false},
 		{"the size", "", setKey, nil, func(c *v1alpha1.CacheTemplate) { c.Storage.Size = resource.MustParse("2Gi") }, nil,
@@ -113,34 +114,34 @@ func TestFieldsThatCannotChangeInPlaceAreNamedOneByOne(t *testing.T) {
 			[]string{`spec.volumeClaimTemplates[name="data"].spec.storageClassName cannot change from "fast" to "slow"`}, false},
 		{"the class, left out", "none means the default", setKey, nil, func(c *v1alpha1.CacheTemplate) { c.Storage.StorageClassName = nil }, nil,
 			[]string{`spec.volumeClaimTemplates[name="data"].spec.storageClassName cannot change from "fast" to the default class`}, false},
-		{"storage that is new", "pods cannot get another volume", setKey, withoutStorage, nil, nil,
+		{"new storage", "pods cannot get another volume", setKey, withoutStorage, nil, nil,
 			[]string{`spec.volumeClaimTemplates[name="data"] cannot change from absent to a claim of 1Gi`}, true},
-		{"storage that is given up", "we asked for it before", setKey, nil, withoutStorage, nil,
+		{"removed storage", "the hub applied the claim before", setKey, nil, withoutStorage, nil,
 			[]string{`spec.volumeClaimTemplates[name="data"] cannot change from a claim of 1Gi to absent`}, false},
-		{"a claim of somebody else, who asked for none", "what the intent does not set is not compared", setKey, withoutStorage, withoutStorage,
+		{"a claim of another client", "only fields of the intent are compared", setKey, withoutStorage, withoutStorage,
 			func(u *unstructured.Unstructured) {
 				set(u, []any{map[string]any{"metadata": map[string]any{"name": "logs"}}}, "spec", "volumeClaimTemplates")
 			}, nil, false},
 		{"management", "", setKey, nil, func(c *v1alpha1.CacheTemplate) {
 			c.Pod = &v1alpha1.PodSpec{Management: v1alpha1.PodManagementOrderedReady}
 		}, nil, []string{`spec.podManagementPolicy cannot change from "Parallel" to "OrderedReady"`}, false},
-		{"everything, made by somebody else", "in the order of paths", setKey, nil, nil, func(u *unstructured.Unstructured) {
+		{"all fields, changed by another client", "in the order of paths", setKey, nil, nil, func(u *unstructured.Unstructured) {
 			set(u, "other", "spec", "serviceName")
 			set(u, "OrderedReady", "spec", "podManagementPolicy")
 			set(u, map[string]any{"matchLabels": map[string]any{"app": "x"}}, "spec", "selector")
 		}, []string{`spec.podManagementPolicy cannot change from "OrderedReady" to "Parallel"`,
 			`spec.selector cannot change from "app=x" to "app.kubernetes.io/instance=sessions,app.kubernetes.io/name=memcached"`,
 			`spec.serviceName cannot change from "other" to "sessions"`}, true},
-		{"an address where none shall be", "clients would not see the pods", headless, nil, nil,
+		{"an address instead of None", "clients would not see the pods", headless, nil, nil,
 			func(u *unstructured.Unstructured) { set(u, "10.0.0.7", "spec", "clusterIP") },
 			[]string{`spec.clusterIP cannot change from "10.0.0.7" to "None"`}, false},
-		{"an address that was lost", "clients would not reach it", clientKey, nil, nil,
+		{"None instead of an address", "clients would not reach it", clientKey, nil, nil,
 			func(u *unstructured.Unstructured) { set(u, "None", "spec", "clusterIP") },
 			[]string{`spec.clusterIP cannot change from "None" to an address`}, false},
 		{"any address", "the API server chose it", clientKey, nil, nil,
 			func(u *unstructured.Unstructured) { set(u, "10.0.0.7", "spec", "clusterIP") }, nil, false},
-		{"a Service of another type", "types can change", clientKey, nil, nil, func(u *unstructured.Unstructured) { set(u, "NodePort", "spec", "type") }, nil, false},
-		{"an ExternalName", "from it, an address can change too", headless, nil, nil, func(u *unstructured.Unstructured) {
+		{"a Service of another type", "the type is mutable", clientKey, nil, nil, func(u *unstructured.Unstructured) { set(u, "NodePort", "spec", "type") }, nil, false},
+		{"an ExternalName", "its address is mutable", headless, nil, nil, func(u *unstructured.Unstructured) {
 			set(u, "ExternalName", "spec", "type")
 			unstructured.RemoveNestedField(u.Object, "spec", "clusterIP")
 		}, nil, false},
@@ -150,54 +151,54 @@ func TestFieldsThatCannotChangeInPlaceAreNamedOneByOne(t *testing.T) {
 			if c.live != nil {
 				c.live(live)
 			}
-			wish := find(t, stored(t, c.wish), c.key)
-			for kind, object := range map[string]metav1.Object{"as it is applied": live, "as a cache holds it": typed(t, live)} {
+			next := find(t, stored(t, c.next), c.key)
+			for kind, object := range map[string]metav1.Object{"unstructured": live, "typed": typed(t, live)} {
 				var got []string
-				barred := false
-				for _, s := range immutableChanges(wish.Intent, object) {
+				obstructed := false
+				for _, s := range immutableChanges(next.Intent, object) {
 					got = append(got, s.String())
-					barred = barred || s.obstacle != ""
+					obstructed = obstructed || s.obstacle != ""
 				}
 				if diff := cmp.Diff(c.want, got); diff != "" {
 					t.Errorf("%s, %s (-want +got):\n%s", c.why, kind, diff)
 				}
-				if barred != c.barred {
-					t.Errorf("%s: barred from being recreated: %t", kind, barred)
+				if obstructed != c.obstructed {
+					t.Errorf("%s: recreation obstructed: %t", kind, obstructed)
 				}
 			}
-			// Once the rest is applied, nothing is left to do, and nothing ever drifts.
-			held, _ := retainImmutable(*wish, live)
-			all, err := drift.Wanted(typer, held.Intent)
+			// After the other fields are applied, a second apply changes nothing and nothing drifts.
+			retained, _ := retainImmutable(*next, live)
+			all, err := drift.Wanted(typer, retained.Intent)
 			if err != nil {
 				t.Fatal(err)
 			}
-			after := storedBy(t, &Desired{Child: held.Child, Fields: all})
-			if again, _ := retainImmutable(*wish, after); !drift.Diff(again.Fields, wish.Hash, after, nil).Clean() || !cmp.Equal(held.Intent, again.Intent) {
+			after := storedBy(t, &Desired{Child: retained.Child, Fields: all})
+			if again, _ := retainImmutable(*next, after); !drift.Diff(again.Fields, next.Hash, after, nil).Clean() || !cmp.Equal(retained.Intent, again.Intent) {
 				t.Error("a second apply would change something")
 			}
-			if left := immutableChanges(held.Intent, live); len(left) > 0 && c.key != clientKey {
-				t.Errorf("the API server would refuse what is applied: %v", left)
+			if remaining := immutableChanges(retained.Intent, live); len(remaining) > 0 && c.key != clientKey {
+				t.Errorf("the API server would refuse the intent: %v", remaining)
 			}
 		})
 	}
 }
 
-func TestWhatIsAppliedFitsTheClaimsThatThereAre(t *testing.T) {
+func TestRetainImmutable_AdaptsContainerToLiveClaims(t *testing.T) {
 	with, without := find(t, stored(t, nil), setKey), find(t, stored(t, withoutStorage), setKey)
 	container := func(d Desired) map[string]any {
 		containers, _, _ := unstructured.NestedSlice(d.Intent.Object, "spec", "template", "spec", "containers")
 		return containers[0].(map[string]any)
 	}
-	held, _ := retainImmutable(*with, storedBy(t, without))
-	if _, mounted := container(held)["volumeMounts"]; mounted || strings.Contains(join(container(held)["args"]), "/data") || !strings.Contains(join(container(held)["args"]), "--extended=modern") {
-		t.Errorf("mounts %v and arguments %q: a pod without the volume would not start", container(held)["volumeMounts"], join(container(held)["args"]))
+	retained, _ := retainImmutable(*with, storedBy(t, without))
+	if _, mounted := container(retained)["volumeMounts"]; mounted || strings.Contains(join(container(retained)["args"]), "/data") || !strings.Contains(join(container(retained)["args"]), "--extended=modern") {
+		t.Errorf("mounts %v and arguments %q: a pod without the volume would not start", container(retained)["volumeMounts"], join(container(retained)["args"]))
 	}
-	held, _ = retainImmutable(*without, storedBy(t, with))
-	if diff := cmp.Diff(container(*with)["volumeMounts"], container(held)["volumeMounts"]); diff != "" {
-		t.Errorf("the mount was lost while the claim is there (-want +got):\n%s", diff)
+	retained, _ = retainImmutable(*without, storedBy(t, with))
+	if diff := cmp.Diff(container(*with)["volumeMounts"], container(retained)["volumeMounts"]); diff != "" {
+		t.Errorf("the mount is absent although the claim exists (-want +got):\n%s", diff)
 	}
 	if !cmp.Equal(with.Intent, find(t, stored(t, nil), setKey).Intent) {
-		t.Error("the desired intent itself was changed")
+		t.Error("the desired intent was changed")
 	}
 }
 
@@ -216,29 +217,29 @@ func join(list any) string {
 	return text
 }
 
-func TestWhatBecomesOfAStuckFieldIsTheUsersChoice(t *testing.T) {
+func TestDecide_RecreatesOnlyWithConsent(t *testing.T) {
 	bigger := func(c *v1alpha1.CacheTemplate) {
 		c.Storage.Size, c.Replicas = resource.MustParse("2Gi"), ptr.To[int32](5)
 	}
 	consent := v1alpha1.Policies{Recreate: v1alpha1.RecreateOrphanPods}
 	for _, c := range []struct {
 		name, why    string
-		before, wish func(*v1alpha1.CacheTemplate)
+		before, next func(*v1alpha1.CacheTemplate)
 		policies     v1alpha1.Policies
 		noted        bool
 		deleting     bool
-		verb         Action
-		// held or a problem with a reason, which says something.
-		held, problem, says string
+		action       Action
+		// retained and failure are reasons; text is in one of the messages.
+		retained, failure, text string
 	}{
-		{"without consent", "replicas are applied all the same", nil, bigger, v1alpha1.Policies{}, false, false, Update, v1alpha1.ReasonImmutableField, "", "spec.recreate: OrphanPods"},
+		{"without consent", "replicas are applied", nil, bigger, v1alpha1.Policies{}, false, false, Update, v1alpha1.ReasonImmutableField, "", "spec.recreate: OrphanPods"},
 		{"with consent", "", nil, bigger, consent, false, false, Recreate, "", v1alpha1.ReasonRecreating, "its running pods stay"},
-		{"with consent that was noted", "", nil, bigger, consent, true, false, Recreate, "", v1alpha1.ReasonRecreating, ""},
-		{"on its way out to be recreated", "its orphans wait for it", nil, bigger, consent, true, true, Wait, "", v1alpha1.ReasonRecreating, ""},
-		{"on its way out, the consent being taken back", "it is gone all the same", nil, bigger, v1alpha1.Policies{}, true, true, Wait, "", v1alpha1.ReasonRecreating, ""},
-		{"deleted by somebody else", "it was not our doing", nil, bigger, v1alpha1.Policies{}, false, true, Wait, "", v1alpha1.ReasonChildrenTerminating, ""},
-		{"put back before anything happened", "", nil, nil, consent, true, false, None, "", "", ""},
-		{"a claim that is new, with consent", "its pods could never be adopted", withoutStorage, nil, consent, false, false, Update, v1alpha1.ReasonImmutableField, "", "kubectl delete -n shop statefulset/sessions"},
+		{"with consent that is noted", "", nil, bigger, consent, true, false, Recreate, "", v1alpha1.ReasonRecreating, ""},
+		{"being deleted for the recreation", "its pods wait for the successor", nil, bigger, consent, true, true, Wait, "", v1alpha1.ReasonRecreating, ""},
+		{"being deleted for the recreation, without consent since", "the deletion cannot be reverted", nil, bigger, v1alpha1.Policies{}, true, true, Wait, "", v1alpha1.ReasonRecreating, ""},
+		{"deleted by another client", "the hub did not delete it", nil, bigger, v1alpha1.Policies{}, false, true, Wait, "", v1alpha1.ReasonChildrenTerminating, ""},
+		{"reverted before the recreation", "", nil, nil, consent, true, false, None, "", "", ""},
+		{"a new claim, with consent", "the successor cannot adopt the pods", withoutStorage, nil, consent, false, false, Update, v1alpha1.ReasonImmutableField, "", "kubectl delete -n shop statefulset/sessions"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			live := storedBy(t, find(t, stored(t, c.before), setKey))
@@ -248,15 +249,15 @@ func TestWhatBecomesOfAStuckFieldIsTheUsersChoice(t *testing.T) {
 			e := entry(setKey, live)
 			e.Recreating = c.noted
 			o := Owner{Mark: owner.Mark, Inventory: []v1alpha1.InventoryEntry{e}, Policies: c.policies}
-			step := decide(*find(t, stored(t, c.wish), setKey), live, &o, nil)
-			if step.Action != c.verb {
-				t.Errorf("%s: %s, want %s", c.why, step.Action, c.verb)
+			step := decide(*find(t, stored(t, c.next), setKey), live, &o, nil)
+			if step.Action != c.action {
+				t.Errorf("%s: %s, want %s", c.why, step.Action, c.action)
 			}
-			if got := reasonOf(step.Retained); got != c.held {
-				t.Errorf("held: %q, want %q", got, c.held)
+			if got := reasonOf(step.Retained); got != c.retained {
+				t.Errorf("retained: %q, want %q", got, c.retained)
 			}
-			if got := reasonOf(step.Failure); got != c.problem {
-				t.Errorf("problem: %q, want %q", got, c.problem)
+			if got := reasonOf(step.Failure); got != c.failure {
+				t.Errorf("failure: %q, want %q", got, c.failure)
 			}
 			said := ""
 			for _, f := range []*failure.Failure{step.Retained, step.Failure} {
@@ -264,21 +265,20 @@ func TestWhatBecomesOfAStuckFieldIsTheUsersChoice(t *testing.T) {
 					said += f.Error()
 				}
 			}
-			if !strings.Contains(said, c.says) {
-				t.Errorf("it says %q, which should hold %q", said, c.says)
+			if !strings.Contains(said, c.text) {
+				t.Errorf("the failure is %q, want %q in it", said, c.text)
 			}
 		})
 	}
 }
 
-// The inventory's note outlives the manager, so whoever finds the child gone knows
-// why.
-func TestAChildThatIsGoneToBeRecreatedIsNoDrift(t *testing.T) {
+// The note in the inventory outlives the manager, which then knows why the child is absent.
+func TestDecide_RecreatedChildIsNoDrift(t *testing.T) {
 	d := find(t, stored(t, nil), setKey)
 	e := v1alpha1.InventoryEntry{Group: "apps", Kind: "StatefulSet", Name: "sessions", UID: "old", Recreating: true}
 	step := decide(*d, nil, &Owner{Mark: owner.Mark, Inventory: []v1alpha1.InventoryEntry{e}}, nil)
 	if step.Action != Create || step.Deleted {
-		t.Errorf("%s, deleted by somebody %t", step.Action, step.Deleted)
+		t.Errorf("%s, deleted by another client %t", step.Action, step.Deleted)
 	}
 	live := storedBy(t, d)
 	for _, c := range []struct {

@@ -23,8 +23,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// holding is a member that holds the live objects.
-func holding(t *testing.T, live Live) client.WithWatch {
+// memberWith returns a member with the live objects.
+func memberWith(t *testing.T, live Live) client.WithWatch {
 	t.Helper()
 	b := fake.NewClientBuilder().WithScheme(scheme.Scheme)
 	for key, object := range live {
@@ -45,6 +45,7 @@ func holding(t *testing.T, live Live) client.WithWatch {
 	return b.Build()
 }
 
+// outcome returns the remaining targets and the failures of removals.
 func outcome(removals []Removal) ([]Target, []*failure.Failure) {
 	return RemainingTargets(removals), RemovalFailures(removals)
 }
@@ -57,43 +58,43 @@ func names(targets []Target) []string {
 	return all
 }
 
-func TestServicesAndBudgetsStayUntilThePodsAreGone(t *testing.T) {
+func TestRemove_KeepsServicesAndBudgetsUntilStatefulSetIsGone(t *testing.T) {
 	live := liveOf(t, desired(t))
-	// What is deleted in the foreground stays until its dependents are gone.
+	// An object that is deleted in the foreground exists until its dependents are deleted.
 	live[setKey].SetFinalizers([]string{"foregroundDeletion"})
-	server := holding(t, live)
+	server := memberWith(t, live)
 	a := New(Options{Client: server, Namespace: "shop"})
 
-	left, failures := outcome(a.Remove(t.Context(), Targets(live, owner)))
-	if diff := cmp.Diff([]string{"StatefulSet/sessions", "PodDisruptionBudget/sessions", "Service/sessions"}, names(left)); diff != "" || len(failures) > 0 {
-		t.Fatalf("left (-want +got):\n%s\nfailures %v", diff, failures)
+	remaining, failures := outcome(a.Remove(t.Context(), Targets(live, owner)))
+	if diff := cmp.Diff([]string{"StatefulSet/sessions", "PodDisruptionBudget/sessions", "Service/sessions"}, names(remaining)); diff != "" || len(failures) > 0 {
+		t.Fatalf("remaining (-want +got):\n%s\nfailures %v", diff, failures)
 	}
 	for _, key := range []Key{budgetKey, {Kind: render.ServiceKind, Name: "sessions"}} {
 		if found, err := a.get(t.Context(), key); found == nil || err != nil || found.GetDeletionTimestamp() != nil {
-			t.Errorf("%s is gone while pods run: %v", key, err)
+			t.Errorf("%s is deleted while pods run: %v", key, err)
 		}
 	}
 	delete(live, setKey)
-	if left, failures := outcome(a.Remove(t.Context(), Targets(live, owner))); len(left)+len(failures) > 0 {
-		t.Errorf("left %v, failures %v", names(left), failures)
+	if remaining, failures := outcome(a.Remove(t.Context(), Targets(live, owner))); len(remaining)+len(failures) > 0 {
+		t.Errorf("remaining %v, failures %v", names(remaining), failures)
 	}
 }
 
-func TestOnlyOurMarksAreTakenOff(t *testing.T) {
+func TestRelease_RemovesOnlyHubMarks(t *testing.T) {
 	live := liveOf(t, desired(t))
 	set := live[setKey]
 	labels, annotations := set.GetLabels(), set.GetAnnotations()
 	labels["team"], annotations["example.org/note"] = "checkout", "x"
 	set.SetLabels(labels)
 	set.SetAnnotations(annotations)
-	server := holding(t, live)
+	server := memberWith(t, live)
 	a := New(Options{Client: server, Namespace: "shop"})
 	targets := Targets(live, owner)
-	// A namesake of another life is not ours to touch.
+	// A target with an older UID names a predecessor, and the live object must stay.
 	targets = append(targets, Target{Key: setKey, UID: "older"})
 	for range 2 {
-		if left, failures := outcome(a.Release(t.Context(), targets)); len(left)+len(failures) > 0 {
-			t.Fatalf("left %v, failures %v", names(left), failures)
+		if remaining, failures := outcome(a.Release(t.Context(), targets)); len(remaining)+len(failures) > 0 {
+			t.Fatalf("remaining %v, failures %v", names(remaining), failures)
 		}
 	}
 	found, err := a.get(t.Context(), setKey)
@@ -107,28 +108,28 @@ func TestOnlyOurMarksAreTakenOff(t *testing.T) {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 	if releasePatch(found) != nil {
-		t.Error("a second release would write again")
+		t.Error("a second release would write")
 	}
 	var patch map[string]map[string]any
 	if err := json.Unmarshal(releasePatch(live[budgetKey]), &patch); err != nil || patch["metadata"]["uid"] != string(live[budgetKey].GetUID()) {
-		t.Errorf("%v: the patch is not for this very object: %v", err, patch)
+		t.Errorf("%v: the patch does not name the UID: %v", err, patch)
 	}
 }
 
-// A member that asks to come again later, or does not answer, is sent nothing more: each
-// further request would be one too many, or cost a time-out.
-func TestNoChildIsComeToAfterOneThatSaysThatTheMemberWillNotAnswer(t *testing.T) {
+// Each further request to a member that is unreachable or asks for a pause would be one too
+// many, or cost a timeout.
+func TestRemoval_StopsAtUnreachableMember(t *testing.T) {
 	for _, met := range []error{apierrors.NewTooManyRequests("slow down", 7), &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}} {
-		for name, end := range map[string]func(a *Applier, live Live) (left []string, failures []*failure.Failure){
+		for name, end := range map[string]func(a *Applier, live Live) (remaining []string, failures []*failure.Failure){
 			"remove": func(a *Applier, live Live) ([]string, []*failure.Failure) {
 				delete(live, setKey)
-				left, failures := outcome(a.Remove(t.Context(), Targets(live, owner)))
-				return names(left), failures
+				remaining, failures := outcome(a.Remove(t.Context(), Targets(live, owner)))
+				return names(remaining), failures
 			},
 			"release": func(a *Applier, live Live) ([]string, []*failure.Failure) {
 				delete(live, setKey)
-				left, failures := outcome(a.Release(t.Context(), Targets(live, owner)))
-				return names(left), failures
+				remaining, failures := outcome(a.Release(t.Context(), Targets(live, owner)))
+				return names(remaining), failures
 			},
 			"prune": func(a *Applier, live Live) ([]string, []*failure.Failure) {
 				delete(live, setKey)
@@ -137,18 +138,18 @@ func TestNoChildIsComeToAfterOneThatSaysThatTheMemberWillNotAnswer(t *testing.T)
 					o.Inventory = append(o.Inventory, target.entry())
 				}
 				report := a.Apply(t.Context(), Decide(nil, live, o, nil))
-				var left []string
+				var remaining []string
 				for _, e := range report.Inventory {
-					left = append(left, keyOf(e).String())
+					remaining = append(remaining, keyOf(e).String())
 				}
-				slices.Sort(left)
-				return left, report.Failures
+				slices.Sort(remaining)
+				return remaining, report.Failures
 			},
 		} {
 			t.Run(fmt.Sprintf("%s: %v", name, met), func(t *testing.T) {
 				live := liveOf(t, desired(t))
 				sent := 0
-				server := interceptor.NewClient(holding(t, live), interceptor.Funcs{
+				server := interceptor.NewClient(memberWith(t, live), interceptor.Funcs{
 					Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
 						sent++
 						return met
@@ -160,13 +161,13 @@ func TestNoChildIsComeToAfterOneThatSaysThatTheMemberWillNotAnswer(t *testing.T)
 				})
 				a := New(Options{Client: server, Namespace: "shop"})
 
-				left, failures := end(a, live)
+				remaining, failures := end(a, live)
 
 				if sent != 1 || len(failures) != 1 {
 					t.Errorf("%d requests and %d failures, want one of each", sent, len(failures))
 				}
-				if diff := cmp.Diff([]string{"PodDisruptionBudget/sessions", "Service/sessions"}, left); diff != "" {
-					t.Errorf("known to be left (-want +got):\n%s", diff)
+				if diff := cmp.Diff([]string{"PodDisruptionBudget/sessions", "Service/sessions"}, remaining); diff != "" {
+					t.Errorf("known to be remaining (-want +got):\n%s", diff)
 				}
 			})
 		}

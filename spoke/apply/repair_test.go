@@ -11,11 +11,11 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-func TestWhatACacheHoldsIsNotChangedByMovingPatchedFieldsToTheEntryOfOurApplies(t *testing.T) {
+func TestMergeManagedFields_KeepsCachedObject(t *testing.T) {
 	all := desired(t)
 	set := &all[1]
 	replicas := fieldpath.MakePathOrDie("spec", "replicas")
-	live := typed(t, heldBy(t, applied(t, set, replicas), v1alpha1.FieldManager, replicas)).(*appsv1.StatefulSet)
+	live := typed(t, ownedAlsoBy(t, applied(t, set, replicas), v1alpha1.FieldManager, replicas)).(*appsv1.StatefulSet)
 	before := live.DeepCopy()
 	sent := &member{}
 
@@ -24,9 +24,9 @@ func TestWhatACacheHoldsIsNotChangedByMovingPatchedFieldsToTheEntryOfOurApplies(
 	}
 
 	if len(sent.applied) != 1 {
-		t.Errorf("%d patches were sent, want the one that moves the field", len(sent.applied))
+		t.Errorf("%d patches were sent, want one", len(sent.applied))
 	}
 	if diff := cmp.Diff(before.ManagedFields, live.ManagedFields, cmp.Comparer(func(a, b metav1.FieldsV1) bool { return a.Equal(b) })); diff != "" {
-		t.Errorf("all readers of the cache share it:\n%s", diff)
+		t.Errorf("the object is shared by all readers of the cache:\n%s", diff)
 	}
 }

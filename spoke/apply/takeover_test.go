@@ -13,27 +13,27 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-func TestOnlyWhatNobodyMarkedIsTakenOver(t *testing.T) {
-	theirs := func(u *unstructured.Unstructured) {
+func TestDecide_TakesOverOnlyUnmarkedObjects(t *testing.T) {
+	unmarked := func(u *unstructured.Unstructured) {
 		annotate(u, v1alpha1.AnnotationOwner, "")
 		u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "helm", Operation: metav1.ManagedFieldsOperationUpdate}})
 	}
 	marked := func(mark string) func(*unstructured.Unstructured) {
 		return func(u *unstructured.Unstructured) { annotate(u, v1alpha1.AnnotationOwner, mark) }
 	}
-	// by whom an object was marked shows in its managedFields.
+	// The managedFields show who wrote the mark.
 	edited := func(u *unstructured.Unstructured) {
 		all := stored(t, nil)
 		lost := applied(t, find(t, all, setKey), fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.AnnotationOwner))
 		u.SetManagedFields(lost.GetManagedFields())
-		annotate(u, v1alpha1.AnnotationOwner, "somebody/else")
+		annotate(u, v1alpha1.AnnotationOwner, "another/owner")
 	}
 	controlled := func(u *unstructured.Unstructured) {
-		theirs(u)
+		unmarked(u)
 		u.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Memcached", Name: "old", Controller: ptr.To(true)}})
 	}
 	slower := func(u *unstructured.Unstructured) {
-		theirs(u)
+		unmarked(u)
 		set(u, "OrderedReady", "spec", "podManagementPolicy")
 	}
 	const never, matching, always = v1alpha1.TakeoverNever, v1alpha1.TakeoverIfMatching, v1alpha1.TakeoverAlways
@@ -42,26 +42,26 @@ func TestOnlyWhatNobodyMarkedIsTakenOver(t *testing.T) {
 		change    func(*unstructured.Unstructured)
 		takeover  v1alpha1.Takeover
 		known     bool
-		verb      Action
-		says      []string
+		action    Action
+		text      []string
 	}{
-		{"Never", "the default", theirs, never, false, Refuse, []string{"field managers are helm", "spec.takeover: IfMatching", "kubectl delete -n shop statefulset/sessions"}},
-		{"no policy", "it means Never", theirs, "", false, Refuse, []string{"spec.takeover"}},
-		{"IfMatching", "a dry run will tell", theirs, matching, false, TakeOver, nil},
-		{"IfMatching, and a field that cannot change", "no dry run is needed", slower, matching, false, Refuse, []string{"IfMatching would change its spec.podManagementPolicy", "spec.takeover: Always"}},
-		{"Always", "", theirs, always, false, TakeOver, nil},
-		{"Always, and a field that cannot change", "the rest is applied", slower, always, false, TakeOver, nil},
-		{"under a controller", "it is named", controlled, never, false, Refuse, []string{"its controller is Memcached/old"}},
-		{"of another CacheCluster", "two must never fight over one object", marked("their-uid/their-member"), always, false, Refuse,
+		{"Never", "the default", unmarked, never, false, Refuse, []string{"field managers are helm", "spec.takeover: IfMatching", "kubectl delete -n shop statefulset/sessions"}},
+		{"no policy", "it means Never", unmarked, "", false, Refuse, []string{"spec.takeover"}},
+		{"IfMatching", "a dry run decides", unmarked, matching, false, TakeOver, nil},
+		{"IfMatching, and an immutable field", "no dry run is needed", slower, matching, false, Refuse, []string{"IfMatching would change its spec.podManagementPolicy", "spec.takeover: Always"}},
+		{"Always", "", unmarked, always, false, TakeOver, nil},
+		{"Always, and an immutable field", "the rest is applied", slower, always, false, TakeOver, nil},
+		{"an object with a controller", "the message names it", controlled, never, false, Refuse, []string{"its controller is Memcached/old"}},
+		{"an object of another CacheCluster", "two must never write to one object", marked("their-uid/their-member"), always, false, Refuse,
 			[]string{"UID their-uid", "member their-member", "deletion.policy: Orphan", "kubectl annotate -n shop statefulset/sessions cache.reconcile-lab.io/owner-"}},
-		{"of this CacheCluster under another member's name", "", marked("owner/other"), always, false, Refuse, []string{"registered as two members"}},
-		{"of another hub, which took it from us", "both would take it for ever", marked("their-uid/their-member"), always, true, Refuse, []string{"was owned by this CacheCluster", "UID their-uid"}},
-		{"ours, its mark edited", "a person did it", edited, always, true, Correct, nil},
-		{"ours, its mark edited, without consent", "nobody said that it is still ours", edited, never, true, Refuse,
+		{"an object of this CacheCluster for another member", "", marked("owner/other"), always, false, Refuse, []string{"registered as two members"}},
+		{"a former child that another hub took over", "both would take it over again and again", marked("their-uid/their-member"), always, true, Refuse, []string{"was owned by this CacheCluster", "UID their-uid"}},
+		{"a child whose mark another client changed", "the policy allows to restore it", edited, always, true, Correct, nil},
+		{"a child whose mark another client changed, without consent", "the policy does not allow to restore it", edited, never, true, Refuse,
 			[]string{"another client changed its annotation", "spec.takeover: Always", "cache.reconcile-lab.io/owner=owner/member-1"}},
-		{"not ours, its mark edited", "its UID is not known", edited, always, false, Refuse, []string{"another CacheCluster, another hub"}},
-		{"being deleted", "what follows it is created", func(u *unstructured.Unstructured) {
-			theirs(u)
+		{"an unknown object whose mark another client changed", "the inventory does not list its UID", edited, always, false, Refuse, []string{"another CacheCluster, another hub"}},
+		{"an object that is being deleted", "its successor is created", func(u *unstructured.Unstructured) {
+			unmarked(u)
 			u.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(0, 0)})
 		}, always, false, Refuse, []string{"is being deleted"}},
 	} {
@@ -74,12 +74,12 @@ func TestOnlyWhatNobodyMarkedIsTakenOver(t *testing.T) {
 				o.Inventory = []v1alpha1.InventoryEntry{entry(setKey, live)}
 			}
 			step := decide(*d, live, &o, nil)
-			if step.Action != c.verb {
-				t.Fatalf("%s: %s, want %s (%v)", c.why, step.Action, c.verb, step.Failure)
+			if step.Action != c.action {
+				t.Fatalf("%s: %s, want %s (%v)", c.why, step.Action, c.action, step.Failure)
 			}
-			for _, text := range c.says {
+			for _, text := range c.text {
 				if !strings.Contains(step.Failure.Error(), text) {
-					t.Errorf("it says %q, which should hold %q", step.Failure, text)
+					t.Errorf("the failure is %q, want %q in it", step.Failure, text)
 				}
 			}
 			if step.Failure != nil && (step.Failure.Reason != v1alpha1.ReasonObjectOfAnother || step.Failure.Hint == "") {
@@ -88,23 +88,9 @@ func TestOnlyWhatNobodyMarkedIsTakenOver(t *testing.T) {
 			if deleting := live.GetDeletionTimestamp() != nil; step.Failure != nil && step.Failure.SelfResolving != deleting {
 				t.Errorf("self-resolving %t, want %t", step.Failure.SelfResolving, deleting)
 			}
-			if held := reasonOf(step.Retained); step.Action == TakeOver && (held == v1alpha1.ReasonImmutableField) != strings.Contains(c.name, "cannot change") {
-				t.Errorf("held: %q", held)
+			if retained := reasonOf(step.Retained); step.Action == TakeOver && (retained == v1alpha1.ReasonImmutableField) != strings.Contains(c.name, "immutable field") {
+				t.Errorf("retained: %q", retained)
 			}
 		})
-	}
-}
-
-func TestWhyAnObjectIsNotTakenOverIsRememberedWhileItStaysAsItIs(t *testing.T) {
-	object := storedBy(t, find(t, stored(t, nil), setKey))
-	recent, why := NewWriteCache(), mismatch(setKey, object, "spec.replicas")
-	recent.storeMismatch(setKey, object, "wish", why)
-	if recent.mismatch(setKey, object, "wish") != why || recent.mismatch(setKey, object, "another wish") != nil {
-		t.Error("the answer is for another question")
-	}
-	recent.storeMismatch(setKey, object, "wish", why)
-	object.SetResourceVersion("11")
-	if recent.mismatch(setKey, object, "wish") != nil {
-		t.Error("the object has changed since")
 	}
 }
