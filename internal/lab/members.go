@@ -124,9 +124,9 @@ func (l *Lab) waitForReachable(ctx context.Context, p Provider, members []string
 	}
 	pending := slices.Clone(members)
 	for _, name := range pending {
-		o.Report(name, "waiting for the hub manager to reach it")
+		o.Report(name, "waiting for the hub manager to connect")
 	}
-	reason := "it has not reported them yet"
+	reason := "it has not reported their state yet"
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		var profiles inventoryv1alpha1.ClusterProfileList
 		if err := c.List(ctx, &profiles, client.InNamespace(v1alpha1.InventoryNamespace)); err != nil {

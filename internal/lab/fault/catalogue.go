@@ -95,13 +95,13 @@ var kinds = []Kind{
 		Observe: unreachable},
 	{Name: Slow, Target: OnMember, Flags: []string{"latency", "jitter", "bandwidth"}, action: slow{},
 		Effect:  "delay or throttle the responses of the member",
-		Observe: "changes take longer in this member, not in others: change something, then `reconcile-lab observe`"},
+		Observe: "the next change takes longer in this member than in others: `reconcile-lab observe`"},
 	{Name: Errors, Target: OnMember, Flags: append([]string{"code", "retry-after"}, ruleFlags...), action: errorResponses{},
-		Effect:  "answer requests to the member with an HTTP error; only writes without --verb",
-		Observe: "change something: the hub retries in this member, others are not affected: `reconcile-lab status`"},
+		Effect:  "answer requests to the member with an HTTP error (by default writes only)",
+		Observe: "the hub retries the next change in this member, other members are not affected: `reconcile-lab status`"},
 	{Name: LostResponses, Target: OnMember, Flags: ruleFlags, action: lostResponses{},
-		Effect:  "forward requests to the member and drop the responses; only writes without --verb",
-		Observe: "change something: it happens once, and the status of this member follows from its watch: `reconcile-lab status`"},
+		Effect:  "forward requests to the member and drop the responses (by default writes only)",
+		Observe: "the next change happens once, and the status of this member follows from its watch: `reconcile-lab status`"},
 	{Name: ExpiredCredential, Target: OnMember, action: expiredCredential{},
 		Effect:  "replace the hub's credential for the member with an expired one",
 		Observe: "until its restart the hub uses the earlier credential and reports it: `kubectl --context hub -n reconcile-lab-system describe clusterprofile MEMBER`"},
@@ -122,5 +122,5 @@ func kindOf(name string) (Kind, error) {
 		}
 		names = append(names, k.Name)
 	}
-	return Kind{}, badInput("unknown fault %q; must be one of: %s", name, strings.Join(names, ", "))
+	return Kind{}, badInput("fault: %q: must be one of: %s", name, strings.Join(names, ", "))
 }

@@ -77,7 +77,7 @@ func findCache(ctx context.Context, hub client.Client, r *Request) error {
 	case r.Cache == "":
 		return badInput("%s: CACHE is missing; use one of: %s", r.Fault, strings.Join(names, ", "))
 	case !slices.Contains(names, r.Cache):
-		return badInput("CacheCluster %q: not found in namespace %s; use one of: %s", r.Cache, r.Namespace, strings.Join(names, ", "))
+		return badInput("CacheCluster: %q: not found in namespace %s; use one of: %s", r.Cache, r.Namespace, strings.Join(names, ", "))
 	}
 	return nil
 }

@@ -145,9 +145,9 @@ func (i *Injector) selectFaults(idOrName string) ([]Fault, error) {
 		ids = append(ids, f.ID)
 	}
 	if len(ids) == 0 {
-		return nil, badInput("fault %q: lab %s has no faults", idOrName, i.lab.Name)
+		return nil, badInput("fault: %q: not found; lab %s has no faults", idOrName, i.lab.Name)
 	}
-	return nil, badInput("fault %q: not found in lab %s; use one of: %s", idOrName, i.lab.Name, strings.Join(ids, ", "))
+	return nil, badInput("fault: %q: not found in lab %s; use one of: %s", idOrName, i.lab.Name, strings.Join(ids, ", "))
 }
 
 // List returns the faults of a lab, the oldest first.
@@ -179,7 +179,7 @@ func (i *Injector) checkMemberExists(member string) error {
 		return err
 	}
 	if !slices.Contains(s.Members, member) {
-		return badInput("member %q: not found in lab %s; use one of: %s", member, i.lab.Name, strings.Join(s.Members, ", "))
+		return badInput("member: %q: not found in lab %s; use one of: %s", member, i.lab.Name, strings.Join(s.Members, ", "))
 	}
 	return nil
 }
