@@ -44,6 +44,7 @@ check 'gofmt' formatted
 check 'go vet' go vet -tags e2e,faults ./...
 check 'go.mod is tidy' go mod tidy -diff
 check 'golangci-lint' make -s lint
+check 'prose' make -s prose
 
 if [ ${#failed[@]} -gt 0 ]; then
 	printf 'verify: failed: %s\n' "${failed[@]}" >&2
