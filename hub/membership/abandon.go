@@ -17,22 +17,20 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// The hub manager lets go of a member within a probe; without a running manager
-// there is nobody to wait for.
+// The hub manager disconnects from a member at its next probe.
 const (
-	letGoPoll    = 100 * time.Millisecond
-	letGoPatient = 15 * time.Second
+	disconnectPoll    = 100 * time.Millisecond
+	disconnectTimeout = 15 * time.Second
 )
 
-// disconnect takes the credential away first and waits until the manager has let
-// go of the member: a manager that still holds it would remove the children that
-// abandoning promises to keep.
+// disconnect deletes the credential of a member and waits until the hub manager has
+// disconnected. A connected manager would delete the children that abandon keeps.
 func (c *cluster) disconnect(ctx context.Context, namespace, name string) error {
 	secret := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: credentialSecret(name)}}
 	if err := c.remove(ctx, &secret); err != nil {
 		return err
 	}
-	err := wait.PollUntilContextTimeout(ctx, letGoPoll, letGoPatient, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, disconnectPoll, disconnectTimeout, true, func(ctx context.Context) (bool, error) {
 		var p inventoryv1alpha1.ClusterProfile
 		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &p); err != nil {
 			return true, client.IgnoreNotFound(err)
@@ -40,21 +38,21 @@ func (c *cluster) disconnect(ctx context.Context, namespace, name string) error 
 		return !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReachable), nil
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		return fmt.Errorf("the hub manager still holds member %s %s after its credential was removed: is it running? Start it and leave again", name, letGoPatient)
+		return fmt.Errorf("the hub manager is still connected to member %s %s after its credential was deleted; start the hub manager if it does not run, then run reconcile-lab leave %s --abandon again", name, disconnectTimeout, name)
 	}
 	return err
 }
 
-// abandon lets the MemberCaches of a member go without their children, and gives
-// them as they last were. They are deleted before they are released: the hub puts
-// the finalizer back on others.
+// abandon deletes the MemberCaches of a member without their children, and returns them
+// as they were. It deletes each before it removes the finalizer: the hub manager
+// restores the finalizer of one that is not being deleted.
 func (c *cluster) abandon(ctx context.Context, name string) ([]v1alpha1.MemberCache, error) {
-	held, err := c.memberCaches(ctx, name)
+	placed, err := c.memberCaches(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	for i := range held {
-		mc := &held[i]
+	for i := range placed {
+		mc := &placed[i]
 		if err := c.Delete(ctx, mc, client.Preconditions{UID: &mc.UID}); client.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
@@ -66,12 +64,12 @@ func (c *cluster) abandon(ctx context.Context, name string) ([]v1alpha1.MemberCa
 			return nil, err
 		}
 	}
-	return held, nil
+	return placed, nil
 }
 
-// tell makes an event on the CacheCluster of each MemberCache that was abandoned. It
-// is for whoever looks later; the command prints the same.
-func (c *cluster) tell(ctx context.Context, abandoned []v1alpha1.MemberCache, now time.Time) error {
+// recordAbandoned creates an event on the CacheCluster of each MemberCache that was
+// abandoned. The command prints the same text.
+func (c *cluster) recordAbandoned(ctx context.Context, abandoned []v1alpha1.MemberCache, now time.Time) error {
 	var first error
 	for i := range abandoned {
 		mc := &abandoned[i]
@@ -79,7 +77,7 @@ func (c *cluster) tell(ctx context.Context, abandoned []v1alpha1.MemberCache, no
 		if owner == nil {
 			continue
 		}
-		note := "member " + mc.Spec.Cluster + ": " + leftBehind(mc)
+		note := "member " + mc.Spec.Cluster + ": " + orphanedChildren(mc)
 		event := &eventsv1.Event{
 			ObjectMeta: metav1.ObjectMeta{Namespace: mc.Namespace, GenerateName: mc.Spec.CacheCluster + "-abandoned-"},
 			EventTime:  metav1.NewMicroTime(now), ReportingController: FieldManager, ReportingInstance: FieldManager,
@@ -93,5 +91,5 @@ func (c *cluster) tell(ctx context.Context, abandoned []v1alpha1.MemberCache, no
 	return first
 }
 
-// maxNote is the length that an API server allows to an event's note.
+// maxNote is the length limit of an event's note.
 const maxNote = 1024

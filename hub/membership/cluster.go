@@ -25,32 +25,30 @@ import (
 )
 
 const (
-	// ClusterManager is the name under which Join owns ClusterProfiles.
+	// ClusterManager is the name of the cluster manager in the ClusterProfiles of Join.
 	ClusterManager = "reconcile-lab"
-	// FieldManager of everything that Join applies.
+	// FieldManager owns the fields that Join applies.
 	FieldManager = "reconcile-lab-join"
 
-	// memberNamespace, serviceAccount and the names of the ClusterRole and its
-	// binding are those in member.yaml.
+	// memberNamespace, serviceAccount and clusterRole are the names in member.yaml.
 	memberNamespace = "reconcile-lab-system"
 	serviceAccount  = "reconcile-lab"
 	clusterRole     = "reconcile-lab-member"
 
-	// annotationMember on a token Secret is the member's name on the hub that the
-	// Secret is for.
+	// annotationMember on a token Secret is the name of the member on the hub that uses
+	// the Secret.
 	annotationMember = "cache.reconcile-lab.io/member"
-	// annotationServer on the hub's Secret is the address that Join was given, so that
-	// a Join without one keeps it.
+	// annotationServer on the Secret of the hub is Options.Server of the last Join. A Join
+	// without a server keeps it.
 	annotationServer = "cache.reconcile-lab.io/server"
-	// annotationCluster on what Join writes to the hub is the UID of namespace
-	// kube-system in the member: of which cluster the membership is, whatever its
-	// address. It is on the Secret and on the ClusterProfile, because each may be
-	// deleted alone, and joining again is what repairs that.
+	// annotationCluster on the objects of the hub is the UID of namespace kube-system in
+	// the member. It identifies the cluster, whatever its address. It is on the Secret and
+	// on the ClusterProfile, because either may be deleted alone, and Join repairs that.
 	annotationCluster = "cache.reconcile-lab.io/cluster-uid"
 
-	callTimeout  = 15 * time.Second
-	settleWait   = 30 * time.Second
-	settlePeriod = 200 * time.Millisecond
+	requestTimeout = 15 * time.Second
+	pollTimeout    = 30 * time.Second
+	pollInterval   = 200 * time.Millisecond
 )
 
 //go:embed member.yaml
@@ -64,56 +62,58 @@ var scheme = func() *runtime.Scheme {
 	return s
 }()
 
-// cluster is one side of a membership, with the identity by which two hubs
-// that share a member, or a hub that is its own member, are told apart.
+// cluster is one side of a membership. The uid distinguishes two hubs that share a
+// member, and a hub that is its own member.
 type cluster struct {
 	client.Client
 	uid string
 }
 
+// connect returns a cluster after one successful request.
 func connect(ctx context.Context, cfg *rest.Config) (*cluster, error) {
 	cfg = rest.CopyConfig(cfg)
-	cfg.Timeout = callTimeout
+	cfg.Timeout = requestTimeout
 	c, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, err
 	}
-	// kube-system is made by the API server itself, a moment after it is ready.
+	// The API server creates kube-system a moment after it is ready.
 	var system corev1.Namespace
-	err = settle(ctx, func(ctx context.Context) (bool, error) {
+	err = poll(ctx, func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, client.ObjectKey{Name: "kube-system"}, &system)
 		return err == nil, client.IgnoreNotFound(err)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading namespace kube-system: %w", err)
+		return nil, fmt.Errorf("read namespace kube-system: %w", err)
 	}
 	return &cluster{Client: c, uid: string(system.UID)}, nil
 }
 
-// settle polls for what a cluster does by itself shortly after a write.
-func settle(ctx context.Context, done wait.ConditionWithContextFunc) error {
-	return wait.PollUntilContextTimeout(ctx, settlePeriod, settleWait, true, done)
+// poll waits for something that a cluster does shortly after a write.
+func poll(ctx context.Context, done wait.ConditionWithContextFunc) error {
+	return wait.PollUntilContextTimeout(ctx, pollInterval, pollTimeout, true, done)
 }
 
-// apply makes obj so, taking over fields that others have set: the caller has
-// checked that the object is ours. It writes nothing if it is so already.
+// apply applies obj and takes over fields of other field managers. The caller has
+// checked that the object is its own. An equal object is not written.
 func (c *cluster) apply(ctx context.Context, obj *unstructured.Unstructured) error {
 	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj.DeepCopy()), client.FieldOwner(FieldManager), client.ForceOwnership)
 	if err != nil {
-		return fmt.Errorf("applying %s %s: %w", obj.GetKind(), obj.GetName(), err)
+		return fmt.Errorf("apply %s %s: %w", obj.GetKind(), obj.GetName(), err)
 	}
 	return nil
 }
 
-// remove deletes obj; it is no error if it is gone.
+// remove deletes obj. An object that is gone is no error.
 func (c *cluster) remove(ctx context.Context, obj client.Object) error {
 	if err := client.IgnoreNotFound(c.Delete(ctx, obj)); err != nil {
-		return fmt.Errorf("deleting %T %s: %w", obj, obj.GetName(), err)
+		return fmt.Errorf("delete %T %s: %w", obj, obj.GetName(), err)
 	}
 	return nil
 }
 
-// memberObjects are the objects of member.yaml, in the order of their applying.
+// memberObjects returns the objects of member.yaml, in the order in which they are
+// applied.
 func memberObjects() ([]*unstructured.Unstructured, error) {
 	var objs []*unstructured.Unstructured
 	dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(memberYAML), 4096)
@@ -142,9 +142,9 @@ func namespace(name string) *unstructured.Unstructured {
 	return object("v1", "Namespace", "", name, map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy})
 }
 
-// namespaceFree waits for a namespace that a former leave is still deleting.
-func (c *cluster) namespaceFree(ctx context.Context, name string) error {
-	err := settle(ctx, func(ctx context.Context) (bool, error) {
+// awaitNamespaceDeletion waits while an earlier Leave still deletes a namespace.
+func (c *cluster) awaitNamespaceDeletion(ctx context.Context, name string) error {
+	err := poll(ctx, func(ctx context.Context) (bool, error) {
 		var ns corev1.Namespace
 		err := c.Get(ctx, client.ObjectKey{Name: name}, &ns)
 		if apierrors.IsNotFound(err) {
@@ -153,14 +153,14 @@ func (c *cluster) namespaceFree(ctx context.Context, name string) error {
 		return err == nil && ns.DeletionTimestamp == nil, err
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		return fmt.Errorf("namespace %s is being deleted for more than %s: see what holds it with kubectl get namespace %s -o yaml, then try again", name, settleWait, name)
+		return fmt.Errorf("namespace %s is being deleted for more than %s; see what blocks the deletion: kubectl get namespace %s -o yaml; then run the command again", name, pollTimeout, name)
 	}
 	return err
 }
 
-// tokenSecret is the name of the Secret in a member that holds the token of one
-// hub, so that one hub's leaving revokes no other hub's access.
+// tokenSecret returns the name of the Secret in a member that has the token of one hub.
+// Each hub has its own, so that Leave revokes no access of another hub.
 func tokenSecret(hubUID string) string { return serviceAccount + "-" + hubUID }
 
-// credentialSecret is the name of the Secret on the hub.
+// credentialSecret returns the name of the Secret on the hub.
 func credentialSecret(member string) string { return member + "-kubeconfig" }

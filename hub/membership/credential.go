@@ -14,12 +14,11 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// MemberConfig reads admin access to a member from a kubeconfig file, with the
-// certificate files that it names, relative to it, read in. The empty context
-// means the file's current one.
+// MemberConfig returns admin access to a member from a kubeconfig file, with the content
+// of the certificate files that it names. An empty context selects the current one.
 //
-// A user that logs in by running a program is refused unless allowExec is set:
-// a kubeconfig that somebody handed over would run their program here.
+// A user with a credential plugin is refused unless allowExec is set: a kubeconfig from
+// someone else would otherwise run their program here.
 func MemberConfig(file, context string, allowExec bool) (*rest.Config, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: file}
 	raw, err := rules.Load()
@@ -33,15 +32,15 @@ func MemberConfig(file, context string, allowExec bool) (*rest.Config, error) {
 		context = raw.CurrentContext
 	}
 	if context == "" || raw.Contexts[context] == nil {
-		return nil, fmt.Errorf("kubeconfig %s has no context %q: give --context one of %s", file, context, names(raw.Contexts))
+		return nil, fmt.Errorf("kubeconfig %s has no context %q; pass --context with one of %s", file, context, names(raw.Contexts))
 	}
 	if user := raw.AuthInfos[raw.Contexts[context].AuthInfo]; user != nil && !allowExec {
 		if user.Exec != nil {
-			return nil, fmt.Errorf("kubeconfig %s: user %q logs in by running the program %q: pass --allow-exec to run it here, for this command only (the hub gets a ServiceAccount's token instead), or give a kubeconfig with a token or certificate",
+			return nil, fmt.Errorf("kubeconfig %s: user %q has the credential plugin %q; pass --allow-exec to run it here, for this command only (the hub gets the token of a ServiceAccount), or use a kubeconfig with a token or certificate",
 				file, raw.Contexts[context].AuthInfo, user.Exec.Command)
 		}
 		if user.AuthProvider != nil {
-			return nil, fmt.Errorf("kubeconfig %s: user %q uses the auth provider %q, which Kubernetes has removed: give a kubeconfig with a token or certificate",
+			return nil, fmt.Errorf("kubeconfig %s: user %q has the auth provider %q, which Kubernetes has removed; use a kubeconfig with a token or certificate",
 				file, raw.Contexts[context].AuthInfo, user.AuthProvider.Name)
 		}
 	}
@@ -62,20 +61,19 @@ func names(contexts map[string]*clientcmdapi.Context) string {
 	return strings.Join(slices.Sorted(maps.Keys(contexts)), ", ")
 }
 
-// credential is the kubeconfig that the hub keeps: it needs no file and no
-// program beside it, and its bytes depend on nothing but the arguments. server
-// replaces member's address where the hub reaches it by another one.
+// credential returns the kubeconfig for the hub. It needs no file and no program, and its
+// bytes depend only on the arguments. server replaces the address of member if it is set.
 func credential(member *rest.Config, name, server, token string) ([]byte, error) {
 	address, err := serverURL(member, server)
 	if err != nil {
 		return nil, err
 	}
 	if member.Insecure {
-		return nil, errors.New("the member's kubeconfig skips TLS verification, so the hub would give its token to whoever answers: replace insecure-skip-tls-verify by certificate-authority or certificate-authority-data")
+		return nil, errors.New("the kubeconfig of the member has insecure-skip-tls-verify, so the hub would send its token to an unverified server; replace it with certificate-authority or certificate-authority-data")
 	}
 	inline := rest.CopyConfig(member)
 	if err := rest.LoadTLSFiles(inline); err != nil {
-		return nil, fmt.Errorf("reading the member's certificate authority: %w", err)
+		return nil, fmt.Errorf("read the certificate authority of the member: %w", err)
 	}
 	cluster := clientcmdapi.NewCluster()
 	cluster.Server = address.String()
@@ -85,7 +83,7 @@ func credential(member *rest.Config, name, server, token string) ([]byte, error)
 	if inline.Proxy != nil {
 		proxy, err := inline.Proxy(&http.Request{URL: address})
 		if err != nil {
-			return nil, fmt.Errorf("the member's proxy: %w", err)
+			return nil, fmt.Errorf("find the proxy of the member: %w", err)
 		}
 		if proxy != nil {
 			cluster.ProxyURL = proxy.String()
@@ -104,7 +102,7 @@ func credential(member *rest.Config, name, server, token string) ([]byte, error)
 	return clientcmd.Write(*config)
 }
 
-// serverURL is the address that goes into the credential.
+// serverURL returns the address in the credential.
 func serverURL(member *rest.Config, server string) (*url.URL, error) {
 	if server == "" {
 		u, _, err := rest.DefaultServerUrlFor(member)
@@ -118,7 +116,7 @@ func serverURL(member *rest.Config, server string) (*url.URL, error) {
 		return nil, fmt.Errorf("the member's server %q: %w", server, err)
 	}
 	if u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("the member's server %q is not an https address: a token sent to it could be read on the way; give one such as https://10.0.0.1:6443", server)
+		return nil, fmt.Errorf("the member's server %q is not an https address, so a token could be read on the way; pass --server with one such as https://10.0.0.1:6443", server)
 	}
 	return u, nil
 }

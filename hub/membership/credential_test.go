@@ -30,8 +30,8 @@ users:
   user: {auth-provider: {name: gcp}}
 `
 
-// write makes a folder with the kubeconfig and the files that it names.
-func write(t *testing.T, without string) string {
+// writeKubeconfig creates a folder with the kubeconfig and the files that it names.
+func writeKubeconfig(t *testing.T, without string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "pki"), 0o700); err != nil {
@@ -50,8 +50,8 @@ func write(t *testing.T, without string) string {
 	return dir
 }
 
-func TestMemberConfigReadsTheFilesBesideTheKubeconfig(t *testing.T) {
-	cfg, err := MemberConfig(filepath.Join(write(t, ""), "config"), "", false)
+func TestMemberConfig_ReadsTheFilesThatTheKubeconfigNames(t *testing.T) {
+	cfg, err := MemberConfig(filepath.Join(writeKubeconfig(t, ""), "config"), "", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,33 +60,33 @@ func TestMemberConfigReadsTheFilesBesideTheKubeconfig(t *testing.T) {
 	}
 }
 
-func TestMemberConfigRefuses(t *testing.T) {
+func TestMemberConfig_RefusesWhatTheHubCannotUse(t *testing.T) {
 	for _, tc := range []struct {
 		reason, without, file, context string
 		allowExec                      bool
 		want                           string
 	}{
-		{reason: "a program to log in", context: "cloud", want: `running the program "cloud-login": pass --allow-exec`},
-		{reason: "nothing about a program that was allowed", context: "cloud", allowExec: true},
-		{reason: "an auth provider that is no more", context: "old", want: `auth provider "gcp"`},
-		{reason: "a context that is not there, naming those that are", context: "nope", want: `no context "nope": give --context one of admin, cloud, old`},
-		{reason: "a file that it names and that is missing", without: "pki/ca.crt", want: "ca.crt"},
+		{reason: "a credential plugin", context: "cloud", want: `has the credential plugin "cloud-login"; pass --allow-exec`},
+		{reason: "no credential plugin that is allowed", context: "cloud", allowExec: true},
+		{reason: "an auth provider, which Kubernetes has removed", context: "old", want: `auth provider "gcp"`},
+		{reason: "an unknown context, and names the known ones", context: "nope", want: `no context "nope"; pass --context with one of admin, cloud, old`},
+		{reason: "a kubeconfig that names a missing file", without: "pki/ca.crt", want: "ca.crt"},
 		{reason: "an empty kubeconfig", file: "empty", want: "is empty"},
-		{reason: "a kubeconfig that is missing", file: "nope", want: "no such file"},
+		{reason: "a missing kubeconfig", file: "nope", want: "no such file"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			file := tc.file
 			if file == "" {
 				file = "config"
 			}
-			_, err := MemberConfig(filepath.Join(write(t, tc.without), file), tc.context, tc.allowExec)
+			_, err := MemberConfig(filepath.Join(writeKubeconfig(t, tc.without), file), tc.context, tc.allowExec)
 			expect(t, err, tc.want)
 		})
 	}
 }
 
-func TestCredentialNeedsNothingBesideIt(t *testing.T) {
-	dir := write(t, "")
+func TestCredential_IsSelfContained(t *testing.T) {
+	dir := writeKubeconfig(t, "")
 	member := &rest.Config{
 		Host: "https://10.0.0.1:6443",
 		TLSClientConfig: rest.TLSClientConfig{
@@ -100,7 +100,7 @@ func TestCredentialNeedsNothingBesideIt(t *testing.T) {
 	}
 	again, err := credential(member, "eu-1", "", "TOKEN")
 	if err != nil || string(again) != string(data) {
-		t.Errorf("the same input gives other bytes: %v\n%s\n%s", err, data, again)
+		t.Errorf("the same input has another result: %v\n%s\n%s", err, data, again)
 	}
 	raw, err := clientcmd.Load(data)
 	if err != nil {
@@ -119,7 +119,7 @@ func TestCredentialNeedsNothingBesideIt(t *testing.T) {
 	}
 }
 
-func TestCredentialAddress(t *testing.T) {
+func TestCredential_HasAnAddressThatTheHubCanUse(t *testing.T) {
 	for _, tc := range []struct {
 		reason         string
 		member         rest.Config
@@ -132,7 +132,7 @@ func TestCredentialAddress(t *testing.T) {
 		{reason: "is the one given for the hub", member: rest.Config{Host: "https://127.0.0.1:1"}, server: "https://10.0.0.7:6443", want: "https://10.0.0.7:6443"},
 		{reason: "may not be plain http", member: rest.Config{Host: "http://a:1"}, wantFail: "not an https address"},
 		{reason: "may not lack a scheme when given", member: rest.Config{Host: "https://a"}, server: "10.0.0.7:6443", wantFail: "10.0.0.7:6443"},
-		{reason: "may not be one whose certificate nobody checks", member: rest.Config{Host: "https://a", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, wantFail: "insecure-skip-tls-verify"},
+		{reason: "may not skip the verification of the certificate", member: rest.Config{Host: "https://a", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, wantFail: "insecure-skip-tls-verify"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			data, err := credential(&tc.member, "eu-1", tc.server, "TOKEN")

@@ -1,20 +1,25 @@
-// Package membership makes a cluster a member of a hub, and lets it go again.
+// Package membership makes a cluster a member of a hub, and ends the membership.
 //
-// Join gives the hub a way into the member that can do no more than the spoke
-// controller needs: a ServiceAccount with the rights in member.yaml, its token
-// in a kubeconfig in a Secret on the hub, and a ClusterProfile that puts the
-// member into the inventory. Leave takes all of that away.
+// # Join
 //
-// Join writes in the order in which a failure does no harm: the member first,
-// then the Secret, the ClusterProfile last, so that an inventory entry never
-// names a member that cannot be reached with the credential beside it. It
-// reads and checks everything before the first write. A second Join with the
-// same input writes nothing.
+// Join gives the hub access to the member with only the rights that the spoke controller
+// needs: a ServiceAccount with the rights in member.yaml, its token in a kubeconfig in
+// a Secret on the hub, and a ClusterProfile that adds the member to the inventory.
 //
-// A name is one cluster's until Leave ends its membership, and a cluster has one
-// name. Which cluster it is, the hub remembers by the UID of namespace kube-system,
-// not by an address: a cluster may move.
+// Join reads and checks everything before the first write. It then writes to the member,
+// the Secret and the ClusterProfile, in this order: a ClusterProfile never exists
+// without a credential that works. A second Join with the same input writes nothing.
 //
-// The admin credentials that Join and Leave are called with are used, never
-// stored. Nothing here touches CacheClusters, MemberCaches or their children.
+// # Leave
+//
+// Leave removes what Join created, on the hub first.
+//
+// # Identity
+//
+// A name belongs to one cluster until Leave ends its membership, and a cluster has one
+// name. The hub identifies a cluster by the UID of namespace kube-system, not by an
+// address, because a cluster may move.
+//
+// The admin credentials of the caller are used and never stored. Only Leave with Abandon
+// changes MemberCaches. Nothing here changes CacheClusters or children.
 package membership

@@ -24,10 +24,10 @@ import (
 )
 
 var (
-	// ErrMember is part of every error that is the member's, not the hub's.
+	// ErrMember is wrapped by every error of the member, in contrast to the hub.
 	ErrMember = errors.New("member")
-	// ErrOther is why Join and Leave refuse a cluster that is not the one that the
-	// hub knows by that name.
+	// ErrOther is returned by Join and Leave for a cluster that is not the one that joined
+	// under the name.
 	ErrOther = errors.New("is another cluster")
 )
 
@@ -35,22 +35,19 @@ var (
 type Options struct {
 	// Namespace of the inventory on the hub; v1alpha1.InventoryNamespace if empty.
 	Namespace string
-	// Labels of the ClusterProfile, which placement selects by. Those that an
-	// earlier Join set and that are not here are removed; nil keeps them, so that
-	// repairing a membership moves no cache.
+	// Labels of the ClusterProfile, for the selectors of placements. They replace the
+	// labels of an earlier Join; nil keeps those, so that a repair moves no cache.
 	Labels map[string]string
-	// Server is the https address by which the hub reaches the member, if it is
-	// not the one in the member's config. The one of an earlier Join stays if it is
-	// empty.
+	// Server is the https address of the member for the hub. If empty, it is that of an
+	// earlier Join, or else the one in the config of the member.
 	Server string
-	// Report is told each step, in a few words; it may be nil.
+	// Report is called with a short text at each step, if set.
 	Report func(step string)
 }
 
-// Join makes the cluster behind member a member of the hub under the given name.
-// It needs admin rights on both. It may be repeated, to repair a membership or
-// to change its labels or server, and fails before its first write where it can.
-// A name that is another cluster's gives ErrOther.
+// Join makes a cluster a member of the hub under a name. It needs admin rights on both.
+// A repeated Join repairs the membership, or changes its labels or server. Join fails before
+// its first write where it can. It returns ErrOther for the name of another cluster.
 func Join(ctx context.Context, hub, member *rest.Config, name string, o Options) error {
 	if o.Namespace == "" {
 		o.Namespace = v1alpha1.InventoryNamespace
@@ -73,15 +70,15 @@ func Join(ctx context.Context, hub, member *rest.Config, name string, o Options)
 	if err != nil {
 		return fmt.Errorf("hub: %w", err)
 	}
-	if err := h.mayHold(ctx, o.Namespace, name); err != nil {
+	if err := h.checkHub(ctx, o.Namespace, name); err != nil {
 		return fmt.Errorf("hub: %w", err)
 	}
-	former, err := h.former(ctx, o.Namespace, name)
+	known, err := h.knownMember(ctx, o.Namespace, name)
 	if err != nil {
 		return fmt.Errorf("hub: %w", err)
 	}
-	if o.Server == "" && former.given != "" {
-		o.Server = former.given
+	if o.Server == "" && known.server != "" {
+		o.Server = known.server
 		o.Report("keeping the server of the earlier join, " + o.Server)
 	}
 	o.Report("checking the member")
@@ -89,16 +86,16 @@ func Join(ctx context.Context, hub, member *rest.Config, name string, o Options)
 	if err != nil {
 		return fmt.Errorf("%w %s: %w", ErrMember, name, err)
 	}
-	if former.other(m) {
-		return fmt.Errorf("%w: give the kubeconfig or --context of member %s, or choose another name. If the name is to go to this cluster, first end the other's membership: reconcile-lab leave %s --kubeconfig FILE, or, if that cluster is gone, reconcile-lab leave %s --abandon --keep-member",
-			former.refuse(m, name, member.Host), name, name, name)
+	if known.differsFrom(m) {
+		return fmt.Errorf("%w; pass the kubeconfig or --context of member %s, or choose another name; to reuse the name, first end the other membership: reconcile-lab leave %s --kubeconfig FILE, or, if that cluster is gone: reconcile-lab leave %s --abandon --keep-member",
+			known.otherClusterError(m, name, member.Host), name, name, name)
 	}
-	if err := h.knowsAs(ctx, m, o.Namespace, name); err != nil {
+	if err := h.checkMemberName(ctx, m, o.Namespace, name); err != nil {
 		return err
 	}
 
 	o.Report("applying the service account and its rights")
-	token, err := m.grant(ctx, h.uid, name)
+	token, err := m.applyOnMember(ctx, h.uid, name)
 	if err != nil {
 		return fmt.Errorf("%w %s: %w", ErrMember, name, err)
 	}
@@ -107,21 +104,21 @@ func Join(ctx context.Context, hub, member *rest.Config, name string, o Options)
 		return err
 	}
 	o.Report("trying the new credential")
-	if err := try(ctx, kubeconfig, member.Host); err != nil {
+	if err := tryCredential(ctx, kubeconfig, member.Host); err != nil {
 		return fmt.Errorf("%w %s: %w", ErrMember, name, err)
 	}
 
 	o.Report("applying the credential and ClusterProfile on the hub")
-	if err := h.enlist(ctx, name, m.uid, kubeconfig, o); err != nil {
+	if err := h.applyOnHub(ctx, name, m.uid, kubeconfig, o); err != nil {
 		return fmt.Errorf("hub: %w", err)
 	}
 	return nil
 }
 
-// mayHold says whether the hub knows ClusterProfiles, and whether those names
-// that Join would write are free or ours.
-func (c *cluster) mayHold(ctx context.Context, namespace, name string) error {
-	if err := c.namespaceFree(ctx, namespace); err != nil {
+// checkHub returns an error unless the hub serves ClusterProfiles, and the names that Join
+// writes are unused or belong to this member.
+func (c *cluster) checkHub(ctx context.Context, namespace, name string) error {
+	if err := c.awaitNamespaceDeletion(ctx, namespace); err != nil {
 		return err
 	}
 	if _, err := c.profile(ctx, namespace, name); err != nil {
@@ -130,34 +127,35 @@ func (c *cluster) mayHold(ctx context.Context, namespace, name string) error {
 	var secret corev1.Secret
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: credentialSecret(name)}, &secret)
 	if err == nil && secret.Labels[v1alpha1.LabelCredentialOf] != name {
-		return fmt.Errorf("Secret %s/%s exists and is not a member's credential: rename it, or choose another name for the member", namespace, secret.Name)
+		return fmt.Errorf("Secret %s/%s exists and is not the credential of a member; rename it, or choose another name for the member", namespace, secret.Name)
 	}
 	return client.IgnoreNotFound(err)
 }
 
-// profile returns our ClusterProfile of that name, nil if there is none.
+// profile returns the ClusterProfile of a name, or nil if it does not exist. One of
+// another cluster manager is an error.
 func (c *cluster) profile(ctx context.Context, namespace, name string) (*inventoryv1alpha1.ClusterProfile, error) {
 	var p inventoryv1alpha1.ClusterProfile
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &p)
 	switch {
 	case meta.IsNoMatchError(err):
-		return nil, errors.New("it has no ClusterProfiles (multicluster.x-k8s.io): install the CRDs in deploy/crd first, or start a lab with `reconcile-lab up`")
+		return nil, errors.New("it does not serve ClusterProfiles (multicluster.x-k8s.io); install the CRDs first: kubectl apply -f deploy/crd; or start a lab: reconcile-lab up")
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
 		return nil, err
 	case p.Spec.ClusterManager.Name != ClusterManager:
-		return nil, fmt.Errorf("ClusterProfile %s/%s belongs to the cluster manager %q: choose another name for the member, or have %s remove it first",
+		return nil, fmt.Errorf("ClusterProfile %s/%s belongs to the cluster manager %q; choose another name for the member, or have %s delete it first",
 			namespace, name, p.Spec.ClusterManager.Name, p.Spec.ClusterManager.Name)
 	case p.DeletionTimestamp != nil:
-		return nil, fmt.Errorf("ClusterProfile %s/%s is being deleted: try again when it is gone", namespace, name)
+		return nil, fmt.Errorf("ClusterProfile %s/%s is being deleted; run the command again when it is gone", namespace, name)
 	}
 	return &p, nil
 }
 
-// knowsAs refuses a cluster that is a member under another name: two
-// MemberCaches would fight over the same children there.
-func (c *cluster) knowsAs(ctx context.Context, m *cluster, namespace, name string) error {
+// checkMemberName refuses a cluster that is a member under another name: two MemberCaches
+// would conflict over the same children.
+func (c *cluster) checkMemberName(ctx context.Context, m *cluster, namespace, name string) error {
 	known, err := m.memberName(ctx, c.uid)
 	if err != nil || known == "" || known == name {
 		return err
@@ -165,20 +163,20 @@ func (c *cluster) knowsAs(ctx context.Context, m *cluster, namespace, name strin
 	if p, err := c.profile(ctx, namespace, known); err != nil || p == nil {
 		return err
 	}
-	return fmt.Errorf("that cluster is a member already, as %s: use that name, or first `reconcile-lab leave %s`", known, known)
+	return fmt.Errorf("the cluster is a member already, as %s; use that name, or end that membership first: reconcile-lab leave %s", known, known)
 }
 
-// memberName is the name by which the hub knows this member, empty if it does not.
+// memberName returns the name of this member on a hub, or an empty one.
 func (c *cluster) memberName(ctx context.Context, hubUID string) (string, error) {
 	var secret corev1.Secret
 	err := c.Get(ctx, client.ObjectKey{Namespace: memberNamespace, Name: tokenSecret(hubUID)}, &secret)
 	return secret.Annotations[annotationMember], client.IgnoreNotFound(err)
 }
 
-// grant applies the service account with its rights and returns its token for
-// this hub. The token does not expire; it is revoked by deleting its Secret.
-func (c *cluster) grant(ctx context.Context, hubUID, name string) (string, error) {
-	if err := c.namespaceFree(ctx, memberNamespace); err != nil {
+// applyOnMember applies the ServiceAccount with its rights, and returns its token for this
+// hub. The token does not expire; deleting its Secret revokes it.
+func (c *cluster) applyOnMember(ctx context.Context, hubUID, name string) (string, error) {
+	if err := c.awaitNamespaceDeletion(ctx, memberNamespace); err != nil {
 		return "", err
 	}
 	objs, err := memberObjects()
@@ -194,7 +192,7 @@ func (c *cluster) grant(ctx context.Context, hubUID, name string) (string, error
 		}
 	}
 	var token string
-	err = settle(ctx, func(ctx context.Context) (bool, error) {
+	err = poll(ctx, func(ctx context.Context) (bool, error) {
 		var s corev1.Secret
 		if err := c.Get(ctx, client.ObjectKeyFromObject(secret), &s); err != nil {
 			return false, err
@@ -203,28 +201,28 @@ func (c *cluster) grant(ctx context.Context, hubUID, name string) (string, error
 		return token != "", nil
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		return "", fmt.Errorf("Secret %s/%s got no token within %s: check that kube-controller-manager runs in the member, with --service-account-private-key-file",
-			memberNamespace, secret.GetName(), settleWait)
+		return "", fmt.Errorf("Secret %s/%s got no token within %s; check that kube-controller-manager runs in the member with --service-account-private-key-file",
+			memberNamespace, secret.GetName(), pollTimeout)
 	}
 	return token, err
 }
 
-// try makes one request that needs both the token and the rights. It goes to
-// the address that works from here, not to the one that works from the hub.
-func try(ctx context.Context, kubeconfig []byte, host string) error {
+// tryCredential sends one request that needs the token and the rights. It uses the address
+// that works from here, which may not be the one for the hub.
+func tryCredential(ctx context.Context, kubeconfig []byte, host string) error {
 	cfg, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
-		return fmt.Errorf("the new credential: %w", err)
+		return fmt.Errorf("use the new credential: %w", err)
 	}
-	cfg.Host, cfg.Timeout = host, callTimeout
+	cfg.Host, cfg.Timeout = host, requestTimeout
 	c, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
-		return fmt.Errorf("the new credential: %w", err)
+		return fmt.Errorf("use the new credential: %w", err)
 	}
 	var last error
-	err = settle(ctx, func(ctx context.Context) (bool, error) {
+	err = poll(ctx, func(ctx context.Context) (bool, error) {
 		last = c.List(ctx, &appsv1.StatefulSetList{}, client.Limit(1))
-		// The API server learns of a new token and its rights by watches of its own.
+		// The API server learns of a new token and its rights with a delay.
 		if apierrors.IsUnauthorized(last) || apierrors.IsForbidden(last) {
 			return false, nil
 		}
@@ -239,8 +237,9 @@ func try(ctx context.Context, kubeconfig []byte, host string) error {
 	return fmt.Errorf("the new credential does not work: %w", err)
 }
 
-// enlist writes the hub's side, the ClusterProfile last. uid is the member's.
-func (c *cluster) enlist(ctx context.Context, name, uid string, kubeconfig []byte, o Options) error {
+// applyOnHub applies the objects of the hub, the ClusterProfile last. uid identifies the
+// member.
+func (c *cluster) applyOnHub(ctx context.Context, name, uid string, kubeconfig []byte, o Options) error {
 	secret := object("v1", "Secret", o.Namespace, credentialSecret(name), map[string]string{
 		v1alpha1.LabelManagedBy:    v1alpha1.ManagedBy,
 		v1alpha1.LabelCredentialOf: name,
@@ -254,15 +253,15 @@ func (c *cluster) enlist(ctx context.Context, name, uid string, kubeconfig []byt
 	secret.Object["data"] = map[string]any{v1alpha1.CredentialKey: base64.StdEncoding.EncodeToString(kubeconfig)}
 
 	labels := map[string]string{inventoryv1alpha1.LabelClusterManagerKey: ClusterManager}
-	wanted := o.Labels
-	if wanted == nil {
+	desired := o.Labels
+	if desired == nil {
 		known, err := c.profile(ctx, o.Namespace, name)
 		if err != nil {
 			return err
 		}
-		wanted = joinedLabels(known)
+		desired = joinedLabels(known)
 	}
-	for k, v := range wanted {
+	for k, v := range desired {
 		labels[k] = v
 	}
 	profile := object(inventoryv1alpha1.GroupVersion.String(), "ClusterProfile", o.Namespace, name, labels)
@@ -279,7 +278,7 @@ func (c *cluster) enlist(ctx context.Context, name, uid string, kubeconfig []byt
 	return nil
 }
 
-// joinedLabels are those labels of a ClusterProfile that an earlier Join set.
+// joinedLabels returns the labels of a ClusterProfile that an earlier Join set.
 func joinedLabels(p *inventoryv1alpha1.ClusterProfile) map[string]string {
 	labels := map[string]string{}
 	if p == nil {

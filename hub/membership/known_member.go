@@ -13,51 +13,50 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// former is what the hub remembers of the last Join of a name. It is zero for a
-// name that is new.
-type former struct {
-	// uid tells which cluster it was. Empty means that any may come: the name is
-	// new, or its Join was of a version that did not write it down. The Join that
-	// follows does.
+// knownMember is what the hub has recorded of the last Join of a name. It is zero for a
+// new name.
+type knownMember struct {
+	// uid identifies the cluster. It is empty for a new name, and for a Join of a version
+	// that did not record it; any cluster may then join.
 	uid string
-	// given is the address that Join was given, used the one in the credential.
-	given, used string
+	// server is Options.Server of that Join, and host the address in the credential.
+	server, host string
 }
 
-// former reads what the hub remembers of a name. A foreign ClusterProfile is not
-// refused here, and says nothing.
-func (c *cluster) former(ctx context.Context, namespace, name string) (former, error) {
+// knownMember returns what the hub has recorded of a name. A ClusterProfile of another
+// cluster manager is ignored.
+func (c *cluster) knownMember(ctx context.Context, namespace, name string) (knownMember, error) {
 	var secret corev1.Secret
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: credentialSecret(name)}, &secret)
 	if client.IgnoreNotFound(err) != nil {
-		return former{}, err
+		return knownMember{}, err
 	}
-	f := former{uid: secret.Annotations[annotationCluster], given: secret.Annotations[annotationServer]}
+	known := knownMember{uid: secret.Annotations[annotationCluster], server: secret.Annotations[annotationServer]}
 	if cfg, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[v1alpha1.CredentialKey]); err == nil {
-		f.used = cfg.Host
+		known.host = cfg.Host
 	}
-	if f.uid != "" {
-		return f, nil
+	if known.uid != "" {
+		return known, nil
 	}
 	var p inventoryv1alpha1.ClusterProfile
 	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &p)
 	if meta.IsNoMatchError(err) {
-		return f, nil
+		return known, nil
 	}
-	f.uid = p.Annotations[annotationCluster]
-	return f, client.IgnoreNotFound(err)
+	known.uid = p.Annotations[annotationCluster]
+	return known, client.IgnoreNotFound(err)
 }
 
-// other tells a cluster that is not the one that the hub knows.
-func (f former) other(m *cluster) bool { return f.uid != "" && f.uid != m.uid }
+// differsFrom reports whether a cluster is not the one that joined.
+func (k knownMember) differsFrom(m *cluster) bool { return k.uid != "" && k.uid != m.uid }
 
-// refuse says how the two differ. The addresses help to recognize them, but do
-// not tell them apart: a cluster moves, and another is made where one was.
-func (f former) refuse(m *cluster, name, host string) error {
+// otherClusterError returns an error that names UIDs and addresses of both clusters. The
+// addresses help to recognize them and do not identify them.
+func (k knownMember) otherClusterError(m *cluster, name, host string) error {
 	at := ""
-	if f.used != "" {
-		at = " at " + f.used
+	if k.host != "" {
+		at = " at " + k.host
 	}
-	return fmt.Errorf("member %s %w than the kubeconfig's: the hub knows it%s with the UID %s of namespace kube-system, the kubeconfig reaches %s with the UID %s",
-		name, ErrOther, at, f.uid, host, m.uid)
+	return fmt.Errorf("member %s %w than that of the kubeconfig: on the hub it is the cluster%s whose namespace kube-system has the UID %s; the kubeconfig connects to %s with the UID %s",
+		name, ErrOther, at, k.uid, host, m.uid)
 }

@@ -19,26 +19,25 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// ErrPlaced is why Leave refuses a member that CacheClusters are placed on.
+// ErrPlaced is returned by Leave for a member on which CacheClusters are placed.
 var ErrPlaced = errors.New("still runs")
 
-// LeaveOptions of Leave. The zero value removes the hub's side only.
+// LeaveOptions of Leave. The zero value removes the objects of the hub only.
 type LeaveOptions struct {
 	// Namespace of the inventory on the hub; v1alpha1.InventoryNamespace if empty.
 	Namespace string
-	// Member is admin access to the member, to remove what Join made there. The
-	// credential on the hub has no right to do so.
+	// Member is admin access to the member, to delete what Join created there. The
+	// credential of the hub has no right to do so. Nothing is deleted there if nil.
 	Member *rest.Config
-	// Abandon leaves although MemberCaches are placed there; their children stay
-	// in the member and nobody looks after them.
+	// Abandon leaves although MemberCaches are placed on the member. Their children are
+	// orphaned.
 	Abandon bool
-	// Report is told each step and what was left behind; it may be nil.
+	// Report is called with each step, and with what remains in the member, if set.
 	Report func(step string)
 }
 
-// Leave ends a membership: first on the hub, so that nothing uses the credential
-// any more, then in the member. A member that does not answer is no error; what
-// stays there is reported.
+// Leave ends a membership: first on the hub, so that nothing uses the credential any more,
+// then in the member. An unreachable member is no error; what remains there is reported.
 func Leave(ctx context.Context, hub *rest.Config, name string, o LeaveOptions) error {
 	if o.Namespace == "" {
 		o.Namespace = v1alpha1.InventoryNamespace
@@ -53,60 +52,60 @@ func Leave(ctx context.Context, hub *rest.Config, name string, o LeaveOptions) e
 	if err != nil {
 		return fmt.Errorf("hub: %w", err)
 	}
-	held, err := h.memberCaches(ctx, name)
+	placed, err := h.memberCaches(ctx, name)
 	if err != nil {
 		return fmt.Errorf("hub: %w", err)
 	}
-	if len(held) > 0 && !o.Abandon {
-		return h.refuse(ctx, name, held)
+	if len(placed) > 0 && !o.Abandon {
+		return h.placedError(ctx, name, placed)
 	}
 
-	m, err := reach(ctx, h, name, o)
+	m, err := connectMember(ctx, h, name, o)
 	if err != nil {
 		return err
 	}
-	if err := h.ours(ctx, o.Namespace, name); err != nil {
+	if err := h.checkProfileOwner(ctx, o.Namespace, name); err != nil {
 		return fmt.Errorf("hub: %w", err)
 	}
-	if len(held) > 0 {
+	if len(placed) > 0 {
 		if err := h.disconnect(ctx, o.Namespace, name); err != nil {
 			return fmt.Errorf("hub: %w", err)
 		}
 	}
-	found, err := h.strike(ctx, o.Namespace, name)
+	found, err := h.removeFromHub(ctx, o.Namespace, name)
 	if err != nil {
 		return fmt.Errorf("hub: %w", err)
 	}
-	if len(held) > 0 {
+	if len(placed) > 0 {
 		abandoned, err := h.abandon(ctx, name)
 		if err != nil {
 			return fmt.Errorf("hub: %w", err)
 		}
 		for i := range abandoned {
-			o.Report(leftBehind(&abandoned[i]))
+			o.Report(orphanedChildren(&abandoned[i]))
 		}
-		if err := h.tell(ctx, abandoned, time.Now()); err != nil {
-			o.Report(fmt.Sprintf("no event tells of it on the hub: %v", err))
+		if err := h.recordAbandoned(ctx, abandoned, time.Now()); err != nil {
+			o.Report(fmt.Sprintf("no event was created on the hub: %v", err))
 		}
 	}
-	if !found && m == nil && len(held) == 0 {
+	if !found && m == nil && len(placed) == 0 {
 		return fmt.Errorf("there is no member %s in namespace %s of the hub", name, o.Namespace)
 	}
 	if m == nil {
-		o.Report("left behind in the member: " + leftovers(h.uid))
+		o.Report("remaining in the member: " + manualCleanup(h.uid))
 		return nil
 	}
 	o.Report("removing the service account and its rights from the member")
 	if err := m.revoke(ctx, h.uid, o.Report); err != nil {
-		o.Report(fmt.Sprintf("left behind in the member (%v): %s", err, leftovers(h.uid)))
+		o.Report(fmt.Sprintf("remaining in the member (%v): %s", err, manualCleanup(h.uid)))
 	}
 	return nil
 }
 
-// reach connects to the member; nil, with a report, if it cannot be reached. It
-// refuses a cluster that is another one, before anything is removed: the right one
-// would keep the service account and its rights, and nobody would name them.
-func reach(ctx context.Context, h *cluster, name string, o LeaveOptions) (*cluster, error) {
+// connectMember connects to the member, or returns nil and reports that it is unreachable.
+// It refuses another cluster before anything is deleted: the right one would keep the
+// ServiceAccount and its rights, and no text would name them.
+func connectMember(ctx context.Context, h *cluster, name string, o LeaveOptions) (*cluster, error) {
 	if o.Member == nil {
 		return nil, nil
 	}
@@ -114,36 +113,36 @@ func reach(ctx context.Context, h *cluster, name string, o LeaveOptions) (*clust
 	if err == nil {
 		var known string
 		if known, err = m.memberName(ctx, h.uid); err == nil && known != "" && known != name {
-			return nil, fmt.Errorf("the kubeconfig that was given is of member %s, not of %s: nothing was removed", known, name)
+			return nil, fmt.Errorf("the kubeconfig is of member %s, not of %s; nothing was removed", known, name)
 		}
 	}
 	if err == nil {
-		former, err := h.former(ctx, o.Namespace, name)
+		former, err := h.knownMember(ctx, o.Namespace, name)
 		if err != nil {
 			return nil, fmt.Errorf("hub: %w", err)
 		}
-		if former.other(m) {
-			return nil, fmt.Errorf("%w; nothing was removed: give the kubeconfig or --context of member %s, or --keep-member to end the membership on the hub only",
-				former.refuse(m, name, o.Member.Host), name)
+		if former.differsFrom(m) {
+			return nil, fmt.Errorf("%w; nothing was removed; pass the kubeconfig or --context of member %s, or --keep-member to end the membership on the hub only",
+				former.otherClusterError(m, name, o.Member.Host), name)
 		}
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		o.Report(fmt.Sprintf("member %s does not answer: %v", name, err))
+		o.Report(fmt.Sprintf("member %s is unreachable: %v", name, err))
 		return nil, nil
 	}
 	return m, nil
 }
 
-// ours is an error if the member's ClusterProfile is another cluster manager's;
-// asked before anything is removed.
-func (c *cluster) ours(ctx context.Context, namespace, name string) error {
+// checkProfileOwner returns an error if the ClusterProfile belongs to another cluster
+// manager. It is called before anything is deleted.
+func (c *cluster) checkProfileOwner(ctx context.Context, namespace, name string) error {
 	var p inventoryv1alpha1.ClusterProfile
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &p)
 	if err == nil && p.Spec.ClusterManager.Name != ClusterManager {
-		return fmt.Errorf("ClusterProfile %s/%s belongs to the cluster manager %q, which has to remove it", namespace, name, p.Spec.ClusterManager.Name)
+		return fmt.Errorf("ClusterProfile %s/%s belongs to the cluster manager %q, which must delete it", namespace, name, p.Spec.ClusterManager.Name)
 	}
 	if meta.IsNoMatchError(err) {
 		return nil
@@ -151,8 +150,8 @@ func (c *cluster) ours(ctx context.Context, namespace, name string) error {
 	return client.IgnoreNotFound(err)
 }
 
-// strike removes the member from the hub; false if it was not there.
-func (c *cluster) strike(ctx context.Context, namespace, name string) (bool, error) {
+// removeFromHub deletes ClusterProfile and credential. It reports whether either existed.
+func (c *cluster) removeFromHub(ctx context.Context, namespace, name string) (bool, error) {
 	found := false
 	var p inventoryv1alpha1.ClusterProfile
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &p)
@@ -176,12 +175,12 @@ func (c *cluster) strike(ctx context.Context, namespace, name string) (bool, err
 	return true, c.remove(ctx, &secret)
 }
 
-// revoke removes from a member what Join made there for the hub, and what it
-// made for all hubs if this was the last one. The namespace goes only if nobody
-// else keeps anything in it: the member may itself be a hub.
+// revoke deletes what Join created in a member for the hub, and what it created for all
+// hubs if this was the last one. The namespace is deleted only if it has no other objects:
+// the member may itself be a hub.
 func (c *cluster) revoke(ctx context.Context, hubUID string, report func(string)) error {
-	in := metav1.ObjectMeta{Namespace: memberNamespace}
-	own := corev1.Secret{ObjectMeta: in}
+	namespaced := metav1.ObjectMeta{Namespace: memberNamespace}
+	own := corev1.Secret{ObjectMeta: namespaced}
 	own.Name = tokenSecret(hubUID)
 	if err := c.remove(ctx, &own); err != nil {
 		return err
@@ -192,11 +191,11 @@ func (c *cluster) revoke(ctx context.Context, hubUID string, report func(string)
 	}
 	for _, s := range secrets.Items {
 		if s.Annotations[annotationMember] != "" && s.Name != own.Name {
-			report("the member keeps its service account: another hub uses it")
+			report("the service account remains in the member: another hub uses it")
 			return nil
 		}
 	}
-	account := corev1.ServiceAccount{ObjectMeta: in}
+	account := corev1.ServiceAccount{ObjectMeta: namespaced}
 	account.Name = serviceAccount
 	binding := rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: clusterRole}}
 	role := rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: clusterRole}}
@@ -227,13 +226,13 @@ func (c *cluster) revoke(ctx context.Context, hubUID string, report func(string)
 	return c.remove(ctx, &ns)
 }
 
-// leftovers says how to remove by hand what Leave could not.
-func leftovers(hubUID string) string {
-	return fmt.Sprintf("the service account and its rights; remove them there with: kubectl delete -n %s secret/%s; and, if no other hub uses the member (kubectl get secrets -n %s shows one %s-UID for each): kubectl delete clusterrolebinding/%s clusterrole/%s && kubectl delete -n %s serviceaccount/%s",
+// manualCleanup returns the commands that delete what Leave could not.
+func manualCleanup(hubUID string) string {
+	return fmt.Sprintf("the service account and its rights; delete them in the member: kubectl delete -n %s secret/%s; and, if no other hub uses the member (kubectl get secrets -n %s shows one %s-UID for each): kubectl delete clusterrolebinding/%s clusterrole/%s && kubectl delete -n %s serviceaccount/%s",
 		memberNamespace, tokenSecret(hubUID), memberNamespace, serviceAccount, clusterRole, clusterRole, memberNamespace, serviceAccount)
 }
 
-// sample joins at most n names.
+// sample joins at most n names and counts the others.
 func sample(names []string, n int) string {
 	if len(names) <= n {
 		return strings.Join(names, ", ")

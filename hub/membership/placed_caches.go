@@ -15,60 +15,64 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// memberCaches of a member on the hub, sorted, found by what cannot change: somebody
-// may have removed the label.
+// memberCaches returns the MemberCaches of a member, sorted. It selects by spec.cluster,
+// which is immutable, because a label can be removed.
 func (c *cluster) memberCaches(ctx context.Context, name string) ([]v1alpha1.MemberCache, error) {
 	var list v1alpha1.MemberCacheList
 	if err := c.List(ctx, &list); err != nil && !meta.IsNoMatchError(err) {
 		return nil, err
 	}
-	held := slices.DeleteFunc(list.Items, func(mc v1alpha1.MemberCache) bool { return mc.Spec.Cluster != name })
-	sort.Slice(held, func(i, j int) bool { return cacheOf(&held[i]) < cacheOf(&held[j]) })
-	return held, nil
+	placed := slices.DeleteFunc(list.Items, func(mc v1alpha1.MemberCache) bool { return mc.Spec.Cluster != name })
+	sort.Slice(placed, func(i, j int) bool { return cacheOf(&placed[i]) < cacheOf(&placed[j]) })
+	return placed, nil
 }
 
+// cacheOf returns NAMESPACE/NAME of the CacheCluster.
 func cacheOf(mc *v1alpha1.MemberCache) string { return mc.Namespace + "/" + mc.Spec.CacheCluster }
 
-// refuse says what keeps a member from leaving, and for each cache how to take it out.
-func (c *cluster) refuse(ctx context.Context, member string, held []v1alpha1.MemberCache) error {
+// placedError returns an error that names the caches placed on a member, and the command
+// that removes each.
+func (c *cluster) placedError(ctx context.Context, member string, placed []v1alpha1.MemberCache) error {
 	const shown = 5
-	var names, ways []string
-	for i := range held {
-		names = append(names, cacheOf(&held[i]))
+	var names, commands []string
+	for i := range placed {
+		names = append(names, cacheOf(&placed[i]))
 		if i < shown {
-			ways = append(ways, c.drain(ctx, member, &held[i]))
+			commands = append(commands, c.removeCommand(ctx, member, &placed[i]))
 		}
 	}
-	return fmt.Errorf("member %s %w %s. Take it out of each cache's placement or delete the cache, and leave when the children are gone: %s. To leave the children running there, with nobody to look after them: reconcile-lab leave %s --abandon",
-		member, ErrPlaced, sample(names, 10), strings.Join(ways, "; "), member)
+	return fmt.Errorf("member %s %w %s; remove the member from the placement of each cache, or delete the cache, and leave when the children are deleted: %s; or keep the children running and orphan them: reconcile-lab leave %s --abandon",
+		member, ErrPlaced, sample(names, 10), strings.Join(commands, "; "), member)
 }
 
-// drain says how a cache comes off a member.
-func (c *cluster) drain(ctx context.Context, member string, mc *v1alpha1.MemberCache) string {
+// removeCommand returns why a cache is placed on a member, and the command that changes
+// that.
+func (c *cluster) removeCommand(ctx context.Context, member string, mc *v1alpha1.MemberCache) string {
 	var cc v1alpha1.CacheCluster
 	switch err := c.Get(ctx, client.ObjectKey{Namespace: mc.Namespace, Name: mc.Spec.CacheCluster}, &cc); {
 	case mc.DeletionTimestamp != nil:
-		return fmt.Sprintf("%s is being removed from it already", cacheOf(mc))
+		return fmt.Sprintf("%s is being removed from the member already", cacheOf(mc))
 	case err != nil:
-		return fmt.Sprintf("%s is gone: kubectl delete mcache -n %s %s", cacheOf(mc), mc.Namespace, mc.Name)
+		return fmt.Sprintf("%s does not exist any more: kubectl delete mcache -n %s %s", cacheOf(mc), mc.Namespace, mc.Name)
 	case slices.Contains(cc.Spec.Placement.Clusters, member):
-		return fmt.Sprintf("%s names it in spec.placement.clusters: kubectl edit cc -n %s %s", cacheOf(mc), cc.Namespace, cc.Name)
+		return fmt.Sprintf("%s names the member in spec.placement.clusters: kubectl edit cc -n %s %s", cacheOf(mc), cc.Namespace, cc.Name)
 	case equality.Semantic.DeepEqual(cc.Spec.Placement.ClusterSelector, &metav1.LabelSelector{}):
-		return fmt.Sprintf("%s selects every member: give it a selector, or names in spec.placement.clusters: kubectl edit cc -n %s %s", cacheOf(mc), cc.Namespace, cc.Name)
+		return fmt.Sprintf("%s selects every member; set a selector, or names in spec.placement.clusters: kubectl edit cc -n %s %s", cacheOf(mc), cc.Namespace, cc.Name)
 	default:
-		return fmt.Sprintf("%s selects it by its labels: kubectl edit cc -n %s %s, or change the member's labels: kubectl label clusterprofile -n %s %s LABEL-", cacheOf(mc), cc.Namespace, cc.Name, v1alpha1.InventoryNamespace, member)
+		return fmt.Sprintf("%s selects the member by its labels: kubectl edit cc -n %s %s, or change the member's labels: kubectl label clusterprofile -n %s %s LABEL-", cacheOf(mc), cc.Namespace, cc.Name, v1alpha1.InventoryNamespace, member)
 	}
 }
 
-// leftBehind says what stays in the member of an abandoned MemberCache.
-func leftBehind(mc *v1alpha1.MemberCache) string {
+// orphanedChildren returns a text that names the children of an abandoned MemberCache, and
+// the command that deletes them.
+func orphanedChildren(mc *v1alpha1.MemberCache) string {
 	if len(mc.Status.Inventory) == 0 {
-		return fmt.Sprintf("let go of %s: no children of it are known there", cacheOf(mc))
+		return fmt.Sprintf("abandoned %s, which has no known children there", cacheOf(mc))
 	}
 	var objects []string
 	for _, e := range mc.Status.Inventory {
 		objects = append(objects, strings.ToLower(e.Kind)+"/"+e.Name)
 	}
 	sort.Strings(objects)
-	return fmt.Sprintf("left behind, children of %s; remove them there with: kubectl delete -n %s %s", cacheOf(mc), mc.Namespace, strings.Join(objects, " "))
+	return fmt.Sprintf("orphaned children of %s; delete them in the member: kubectl delete -n %s %s", cacheOf(mc), mc.Namespace, strings.Join(objects, " "))
 }

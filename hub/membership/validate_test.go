@@ -7,13 +7,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestValidateName(t *testing.T) {
+func TestValidateName_AcceptsDNSLabelsAndSuggestsOneOtherwise(t *testing.T) {
 	for _, tc := range []struct {
 		reason, name, want string
 	}{
 		{"a DNS label is a name", "eu-1", ""},
 		{"63 characters are allowed", strings.Repeat("a", 63), ""},
-		{"64 are too long and the limit is named", strings.Repeat("a", 64), "64 characters: shorten it to at most 63"},
+		{"64 are too long and the limit is named", strings.Repeat("a", 64), "64 characters; shorten it to at most 63"},
 		{"an empty name is refused with an example", "", "such as eu-1"},
 		{"upper case is refused and the nearest good name suggested", "EU_West.1", `such as "eu-west-1"`},
 		{"a hyphen at an end is refused", "-eu-", `such as "eu"`},
@@ -24,7 +24,7 @@ func TestValidateName(t *testing.T) {
 	}
 }
 
-func TestValidateLabels(t *testing.T) {
+func TestValidateLabels_RefusesWhatTheAPIServerRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
 		labels map[string]string
@@ -33,14 +33,14 @@ func TestValidateLabels(t *testing.T) {
 		{"no labels are fine", nil, ""},
 		{"qualified keys are fine", map[string]string{"topology.kubernetes.io/region": "eu", "tier": ""}, ""},
 		{"a bad key is named", map[string]string{"a b": "c"}, `label key "a b"`},
-		{"a bad value is named with its key", map[string]string{"tier": "very good"}, `label tier has the value "very good"`},
-		{"the cluster manager is not the caller's to set", map[string]string{"x-k8s.io/cluster-manager": "ocm"}, "set by join"},
+		{"a bad value is named with its key", map[string]string{"tier": "very good"}, `label tier: value "very good"`},
+		{"the label of the cluster manager is refused", map[string]string{"x-k8s.io/cluster-manager": "ocm"}, "set by join"},
 	} {
 		t.Run(tc.reason, func(t *testing.T) { expect(t, ValidateLabels(tc.labels), tc.want) })
 	}
 }
 
-// expect checks that err is nil where want is empty, and holds want otherwise.
+// expect fails unless err is nil where want is empty, and contains want otherwise.
 func expect(t *testing.T, err error, want string) {
 	t.Helper()
 	switch {
@@ -49,13 +49,12 @@ func expect(t *testing.T, err error, want string) {
 	case want != "" && err == nil:
 		t.Fatalf("no error, want one with %q", want)
 	case want != "" && !strings.Contains(err.Error(), want):
-		t.Fatalf("error %q does not hold %q", err, want)
+		t.Fatalf("error %q does not contain %q", err, want)
 	}
 }
 
-// A right that is added here is one that every member gives away: the list is
-// spelled out a second time on purpose.
-func TestTheMemberGivesExactlyTheRightsThatAreUsed(t *testing.T) {
+// Every member grants these rights: the second list makes a new right visible in review.
+func TestMemberObjects_GrantExactlyTheRightsThatAreUsed(t *testing.T) {
 	objs, err := memberObjects()
 	if err != nil {
 		t.Fatal(err)
