@@ -15,21 +15,21 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// Apply lays the overrides that concern a member over the template. A problem
-// names the field, its value and the fix; then the template must not be used.
+// Apply returns the template with the overrides for a member, and problems. A problem names
+// the field, its value and the fix. With problems, the template must not be used.
 func Apply(template v1alpha1.CacheTemplate, overrides []v1alpha1.Override, member placement.Member) (v1alpha1.CacheTemplate, []string) {
 	out := *template.DeepCopy()
 	var problems []string
 	applied := ""
 	for i := range overrides {
 		o := &overrides[i]
-		concerned, err := concerns(o, member)
+		selected, err := selects(o, member)
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("spec.overrides[%d].clusterSelector: %v", i, err))
 			continue
 		}
-		if concerned {
-			lay(&out, o)
+		if selected {
+			merge(&out, o)
 			applied += fmt.Sprintf(" after spec.overrides[%d]", i)
 		}
 	}
@@ -39,8 +39,8 @@ func Apply(template v1alpha1.CacheTemplate, overrides []v1alpha1.Override, membe
 	return out, problems
 }
 
-// Revision names a template: the same template gives the same name, whatever the
-// CacheCluster is called.
+// Revision returns a digest of a template. It does not depend on the name of the
+// CacheCluster.
 func Revision(t *v1alpha1.CacheTemplate) string {
 	raw, err := json.Marshal(t)
 	if err != nil {
@@ -51,7 +51,8 @@ func Revision(t *v1alpha1.CacheTemplate) string {
 	return hex.EncodeToString(sum[:5])
 }
 
-func concerns(o *v1alpha1.Override, member placement.Member) (bool, error) {
+// selects reports whether an override names or selects a member.
+func selects(o *v1alpha1.Override, member placement.Member) (bool, error) {
 	if slices.Contains(o.Clusters, member.Name) {
 		return true, nil
 	}
@@ -62,7 +63,8 @@ func concerns(o *v1alpha1.Override, member placement.Member) (bool, error) {
 	return selector.Matches(labels.Set(member.Labels)), nil
 }
 
-func lay(t *v1alpha1.CacheTemplate, o *v1alpha1.Override) {
+// merge sets the fields of an override in a template.
+func merge(t *v1alpha1.CacheTemplate, o *v1alpha1.Override) {
 	o = o.DeepCopy()
 	if o.Replicas != nil {
 		t.Replicas = o.Replicas
@@ -80,15 +82,15 @@ func lay(t *v1alpha1.CacheTemplate, o *v1alpha1.Override) {
 		if t.Resources == nil {
 			t.Resources = &v1alpha1.Resources{}
 		}
-		t.Resources.Requests = merged(t.Resources.Requests, o.Resources.Requests)
-		t.Resources.Limits = merged(t.Resources.Limits, o.Resources.Limits)
+		t.Resources.Requests = mergeResources(t.Resources.Requests, o.Resources.Requests)
+		t.Resources.Limits = mergeResources(t.Resources.Limits, o.Resources.Limits)
 	}
 	if o.Memcached != nil {
-		layMemcached(t, o.Memcached)
+		mergeMemcached(t, o.Memcached)
 	}
 }
 
-func layMemcached(t *v1alpha1.CacheTemplate, o *v1alpha1.MemcachedSpec) {
+func mergeMemcached(t *v1alpha1.CacheTemplate, o *v1alpha1.MemcachedSpec) {
 	if t.Memcached == nil {
 		t.Memcached = &v1alpha1.MemcachedSpec{}
 	}
@@ -109,7 +111,7 @@ func layMemcached(t *v1alpha1.CacheTemplate, o *v1alpha1.MemcachedSpec) {
 	}
 }
 
-func merged(base, over corev1.ResourceList) corev1.ResourceList {
+func mergeResources(base, over corev1.ResourceList) corev1.ResourceList {
 	if len(base) == 0 {
 		return over
 	}

@@ -25,7 +25,7 @@ func base() v1alpha1.CacheTemplate {
 	}
 }
 
-func TestAnOverrideChangesWhatItSetsForWhomItConcerns(t *testing.T) {
+func TestApply_SetsTheFieldsOfTheOverridesForTheMember(t *testing.T) {
 	here := []string{"lab-1"}
 	selector := func(value string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"provider": value}}
@@ -35,20 +35,20 @@ func TestAnOverrideChangesWhatItSetsForWhomItConcerns(t *testing.T) {
 		overrides []v1alpha1.Override
 		want      func(*v1alpha1.CacheTemplate)
 	}{
-		{"none", "the template as it is", nil, func(*v1alpha1.CacheTemplate) {}},
-		{"for another", "it names somebody else", []v1alpha1.Override{{Clusters: []string{"lab-2"}, Replicas: ptr.To[int32](9)}}, func(*v1alpha1.CacheTemplate) {}},
-		{"for other labels", "it selects somebody else", []v1alpha1.Override{{ClusterSelector: selector("eks"), Replicas: ptr.To[int32](9)}}, func(*v1alpha1.CacheTemplate) {}},
+		{"none", "the template is unchanged", nil, func(*v1alpha1.CacheTemplate) {}},
+		{"for another", "it names another member", []v1alpha1.Override{{Clusters: []string{"lab-2"}, Replicas: ptr.To[int32](9)}}, func(*v1alpha1.CacheTemplate) {}},
+		{"for other labels", "it selects another member", []v1alpha1.Override{{ClusterSelector: selector("eks"), Replicas: ptr.To[int32](9)}}, func(*v1alpha1.CacheTemplate) {}},
 		{"by name", "it names the member", []v1alpha1.Override{{Clusters: here, Replicas: ptr.To[int32](1)}}, func(t *v1alpha1.CacheTemplate) { t.Replicas = ptr.To[int32](1) }},
 		{"by labels", "it selects the member", []v1alpha1.Override{{ClusterSelector: selector("kind"), Memory: quantity("64Mi")}}, func(t *v1alpha1.CacheTemplate) { t.Memory = quantity("64Mi") }},
-		{"zero replicas", "0 is a value, not an absent one", []v1alpha1.Override{{Clusters: here, Replicas: ptr.To[int32](0)}}, func(t *v1alpha1.CacheTemplate) { t.Replicas = ptr.To[int32](0) }},
-		{"two", "the later one wins, where both set it", []v1alpha1.Override{
+		{"zero replicas", "0 is a value", []v1alpha1.Override{{Clusters: here, Replicas: ptr.To[int32](0)}}, func(t *v1alpha1.CacheTemplate) { t.Replicas = ptr.To[int32](0) }},
+		{"two", "the later one has precedence", []v1alpha1.Override{
 			{Clusters: here, Version: "1.7", Image: "mirror/memcached:1.7"}, {ClusterSelector: &metav1.LabelSelector{}, Version: "1.8"}},
 			func(t *v1alpha1.CacheTemplate) { t.Version, t.Image = "1.8", "mirror/memcached:1.7" }},
-		{"one resource", "the others stay", []v1alpha1.Override{{Clusters: here, Resources: &v1alpha1.Resources{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}}},
+		{"one resource", "the others are kept", []v1alpha1.Override{{Clusters: here, Resources: &v1alpha1.Resources{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}}},
 			func(t *v1alpha1.CacheTemplate) {
 				t.Resources.Requests[corev1.ResourceMemory] = resource.MustParse("1Gi")
 			}},
-		{"one option of memcached", "the others stay", []v1alpha1.Override{{Clusters: here, Memcached: &v1alpha1.MemcachedSpec{MaxItemSize: quantity("2Mi"), Threads: ptr.To[int32](2)}}},
+		{"one option of memcached", "the others are kept", []v1alpha1.Override{{Clusters: here, Memcached: &v1alpha1.MemcachedSpec{MaxItemSize: quantity("2Mi"), Threads: ptr.To[int32](2)}}},
 			func(t *v1alpha1.CacheTemplate) {
 				t.Memcached.MaxItemSize, t.Memcached.Threads = quantity("2Mi"), ptr.To[int32](2)
 			}},
@@ -66,13 +66,13 @@ func TestAnOverrideChangesWhatItSetsForWhomItConcerns(t *testing.T) {
 				t.Errorf("%s: problems %v, template (-want +got):\n%s", c.why, problems, diff)
 			}
 			if diff := cmp.Diff(base(), template); diff != "" {
-				t.Errorf("the CacheCluster's own template was changed:\n%s", diff)
+				t.Errorf("the template of the CacheCluster changed:\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestAnOverrideOfAnEmptyTemplateFillsIt(t *testing.T) {
+func TestApply_FillsAnEmptyTemplate(t *testing.T) {
 	o := v1alpha1.Override{ClusterSelector: &metav1.LabelSelector{}, Memcached: &v1alpha1.MemcachedSpec{Threads: ptr.To[int32](2)},
 		Resources: &v1alpha1.Resources{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}
 	got, problems := Apply(v1alpha1.CacheTemplate{}, []v1alpha1.Override{o}, member)
@@ -85,7 +85,7 @@ func TestAnOverrideOfAnEmptyTemplateFillsIt(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotFitIsNamedWithItsOverride(t *testing.T) {
+func TestApply_NamesTheOverrideOfAProblem(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		overrides []v1alpha1.Override
@@ -93,7 +93,7 @@ func TestWhatDoesNotFitIsNamedWithItsOverride(t *testing.T) {
 	}{
 		{"an item too large for the override's memory", []v1alpha1.Override{{Clusters: []string{"x"}}, {Clusters: []string{"lab-1"}, Memory: quantity("16Mi"), Memcached: &v1alpha1.MemcachedSpec{MaxItemSize: quantity("9Mi")}}},
 			[]string{`spec.memcached.maxItemSize: "9Mi": use at most half of memory, which is 16Mi here after spec.overrides[1]`}},
-		{"a selector that can't be read", []v1alpha1.Override{{ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}},
+		{"an invalid selector", []v1alpha1.Override{{ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}},
 			[]string{`spec.overrides[0].clusterSelector: "Near" is not a valid label selector operator`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestWhatDoesNotFitIsNamedWithItsOverride(t *testing.T) {
 	}
 }
 
-func TestARevisionNamesATemplate(t *testing.T) {
+func TestRevision_DependsOnTheTemplateOnly(t *testing.T) {
 	one, same, other := base(), base(), base()
 	same.Memory = quantity("1024Mi")
 	other.Replicas = ptr.To[int32](4)

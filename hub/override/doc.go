@@ -1,7 +1,7 @@
-// Package override gives the template that one member runs: the CacheCluster's
-// own with the overrides that name or select the member laid over it, later ones
-// over earlier ones. It is pure and leaves its inputs alone.
+// Package override computes the template of a member: the template of the CacheCluster
+// with the overrides that name or select the member, in their order.
 //
-// What the result could not run is found here, per member, with the index of the
-// override, before anything is written.
+// It is pure and changes none of its inputs. It checks the result as well: a template that
+// the member could not run is a problem that names the field and the index of the override,
+// before anything is written.
 package override

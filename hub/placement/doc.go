@@ -1,9 +1,8 @@
-// Package placement decides which members run a cache. It is pure: the same
-// placement over the same members gives the same Decision, whatever their order.
+// Package placement decides which members run a cache. It is pure: the same placement and
+// members give the same Decision, whatever the order of the members.
 //
-// Chosen are the members that spec.placement.clusters names, in its order, and
-// then those that its clusterSelector selects, by name. Everything else is
-// answered too: Missing are named members that do not exist, and a Problem says
-// what is wrong with the placement itself. A placement with a problem chooses
-// nobody and the caller must leave things as they are.
+// It chooses the members in spec.placement.clusters, in that order, and then those that
+// clusterSelector selects, by name. Missing lists the named members that do not exist.
+// Problem is set for an invalid placement: it chooses no member, and the caller must
+// change nothing.
 package placement

@@ -11,33 +11,33 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// Member is what placement knows of a member cluster.
+// Member is a member cluster in the inventory.
 type Member struct {
 	Name   string
 	Labels map[string]string
 }
 
-// Missing is a member that the placement names and the inventory lacks.
+// Missing is a member that the placement names and the inventory does not have.
 type Missing struct {
-	// Name and Field, such as "spec.placement.clusters[1]".
+	// Name of the member, and Field that names it, such as "spec.placement.clusters[1]".
 	Name, Field string
 }
 
-// Decision says which members run the cache.
+// Decision is the result of a placement.
 type Decision struct {
 	// Chosen members, each once.
 	Chosen []Member
-	// Missing members that were named.
+	// Missing members that the placement names.
 	Missing []Missing
 	// Problem with the placement itself, or empty.
 	Problem string
 }
 
-// Place chooses among the members of the inventory.
+// Place returns which members of the inventory run the cache.
 func Place(p v1alpha1.Placement, members []Member) Decision {
 	selected, err := Selector(p.ClusterSelector)
 	if err != nil {
-		return Decision{Problem: fmt.Sprintf("spec.placement.clusterSelector: %v: use matchLabels, or matchExpressions with In, NotIn (both with values), Exists or DoesNotExist (both without)", err)}
+		return Decision{Problem: fmt.Sprintf("spec.placement.clusterSelector: %v; use matchLabels, or matchExpressions with In, NotIn (both with values), Exists or DoesNotExist (both without)", err)}
 	}
 	byName := make(map[string]Member, len(members))
 	for _, m := range members {
@@ -69,8 +69,7 @@ func Place(p v1alpha1.Placement, members []Member) Decision {
 	return d
 }
 
-// Selector reads a label selector as placements mean it: an absent one selects
-// nobody, an empty one everybody.
+// Selector parses a label selector. A missing one selects no member, an empty one all.
 func Selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		return labels.Nothing(), nil
@@ -78,8 +77,8 @@ func Selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(s)
 }
 
-// Usable says whether a member's name can stand in labels and object names; one
-// that can't is left out of the inventory with this reason.
+// Usable reports whether the name of a member is valid in labels and object names, and the
+// reason if it is not. The inventory ignores such a member.
 func Usable(name string) (reason string, ok bool) {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return fmt.Sprintf("metadata.name: %q: a member's name must be a DNS label of at most 63 characters: %s", name, problems[0]), false

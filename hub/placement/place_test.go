@@ -26,7 +26,7 @@ func names(members []Member) []string {
 	return all
 }
 
-func TestPlacementChoosesThoseNamedAndThoseSelected(t *testing.T) {
+func TestPlace_ChoosesNamedAndSelectedMembers(t *testing.T) {
 	labels := func(pairs ...string) *metav1.LabelSelector {
 		s := &metav1.LabelSelector{MatchLabels: map[string]string{}}
 		for i := 0; i < len(pairs); i += 2 {
@@ -43,16 +43,16 @@ func TestPlacementChoosesThoseNamedAndThoseSelected(t *testing.T) {
 		chosen    []string
 		missing   []Missing
 	}{
-		{"nothing", "an absent selector selects nobody", v1alpha1.Placement{}, nil, nil},
-		{"an empty selector", "it selects everybody, by name", v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}, []string{"bare", "eu-1", "eu-2", "us-1"}, nil},
+		{"nothing", "a missing selector selects no member", v1alpha1.Placement{}, nil, nil},
+		{"an empty selector", "it selects all members, by name", v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}, []string{"bare", "eu-1", "eu-2", "us-1"}, nil},
 		{"labels", "all of them must match", v1alpha1.Placement{ClusterSelector: labels("region", "eu", "tier", "prod")}, []string{"eu-2"}, nil},
-		{"labels of nobody", "that is no problem of the placement", v1alpha1.Placement{ClusterSelector: labels("region", "ap")}, nil, nil},
+		{"labels that no member has", "this is no problem of the placement", v1alpha1.Placement{ClusterSelector: labels("region", "ap")}, nil, nil},
 		{"an expression", "as everywhere in Kubernetes", v1alpha1.Placement{ClusterSelector: expression(metav1.LabelSelectorOpIn, "eu", "us")}, []string{"eu-1", "eu-2", "us-1"}, nil},
 		{"an absent label", "members without labels match it", v1alpha1.Placement{ClusterSelector: expression(metav1.LabelSelectorOpDoesNotExist)}, []string{"bare"}, nil},
 		{"names", "in the order of preference", v1alpha1.Placement{Clusters: []string{"us-1", "eu-1"}}, []string{"us-1", "eu-1"}, nil},
 		{"a name twice", "it counts once", v1alpha1.Placement{Clusters: []string{"us-1", "us-1"}}, []string{"us-1"}, nil},
-		{"names and labels", "those named come first, nobody comes twice", v1alpha1.Placement{Clusters: []string{"us-1", "eu-2"}, ClusterSelector: labels("region", "eu")}, []string{"us-1", "eu-2", "eu-1"}, nil},
-		{"a name that nobody has", "the others are chosen all the same", v1alpha1.Placement{Clusters: []string{"eu-1", "ap-1", "ap-1"}}, []string{"eu-1"}, []Missing{{"ap-1", "spec.placement.clusters[1]"}}},
+		{"names and labels", "named members come first, and no member comes twice", v1alpha1.Placement{Clusters: []string{"us-1", "eu-2"}, ClusterSelector: labels("region", "eu")}, []string{"us-1", "eu-2", "eu-1"}, nil},
+		{"an unknown name", "the other members are chosen", v1alpha1.Placement{Clusters: []string{"eu-1", "ap-1", "ap-1"}}, []string{"eu-1"}, []Missing{{"ap-1", "spec.placement.clusters[1]"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := Place(c.placement, fleet)
@@ -63,18 +63,18 @@ func TestPlacementChoosesThoseNamedAndThoseSelected(t *testing.T) {
 				t.Errorf("%s: problem %q, missing (-want +got):\n%s", c.why, got.Problem, diff)
 			}
 			for range 3 {
-				// Rotated and reversed inventories are the same inventory.
+				// Another order of the inventory.
 				other := append(slices.Clone(fleet[1:]), fleet[0])
 				slices.Reverse(other)
 				if diff := cmp.Diff(got, Place(c.placement, other)); diff != "" {
-					t.Errorf("the order of members shows:\n%s", diff)
+					t.Errorf("the decision depends on the order of members:\n%s", diff)
 				}
 			}
 		})
 	}
 }
 
-func TestAPlacementThatCantBeReadChoosesNobodyNotEvenThoseNamed(t *testing.T) {
+func TestPlace_ChoosesNoMemberForAnInvalidPlacement(t *testing.T) {
 	got := Place(v1alpha1.Placement{Clusters: []string{"eu-1"},
 		ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "region", Operator: "Near"}}}}, fleet)
 	if len(got.Chosen) > 0 || len(got.Missing) > 0 || !strings.Contains(got.Problem, "spec.placement.clusterSelector") || !strings.Contains(got.Problem, "Near") {
@@ -82,7 +82,7 @@ func TestAPlacementThatCantBeReadChoosesNobodyNotEvenThoseNamed(t *testing.T) {
 	}
 }
 
-func TestAMemberNeedsANameThatLabelsAndObjectsCanHold(t *testing.T) {
+func TestUsable_AcceptsNamesThatAreValidInLabelsAndObjectNames(t *testing.T) {
 	for name, want := range map[string]bool{"eu-1": true, "1": true, strings.Repeat("a", 63): true,
 		strings.Repeat("a", 64): false, "eu.1": false, "EU": false, "": false} {
 		reason, ok := Usable(name)
