@@ -204,11 +204,11 @@ func TestReportApplied_PrintsResultAndExitCode(t *testing.T) {
 	elsewhere.Revision = ""
 	stalled := sampleCache(ready, failing)
 	stalled.Status.Conditions = append(stalled.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: 1})
-	fighting := member("member-1", v1alpha1.MemberBlocked, 3, v1alpha1.ReasonDriftFight)
-	fighting.Class, fighting.Message, fighting.Hint = v1alpha1.ClassConflict, "StatefulSet/cache-cluster: spec.replicas was changed 5 times by hpa", "stop the other controller"
-	fighting.SelfResolving = true
-	fight := sampleCache(fighting)
-	fight.Status.Conditions = append(fight.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: 1})
+	conflicting := member("member-1", v1alpha1.MemberBlocked, 3, v1alpha1.ReasonDriftFight)
+	conflicting.Class, conflicting.Message, conflicting.Hint = v1alpha1.ClassConflict, "StatefulSet/cache-cluster: spec.replicas was changed 5 times by hpa", "stop the other controller"
+	conflicting.SelfResolving = true
+	conflict := sampleCache(conflicting)
+	conflict.Status.Conditions = append(conflict.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: 1})
 	unseen := sampleCache()
 	unseen.Status = v1alpha1.CacheClusterStatus{}
 	other := func(cc *v1alpha1.CacheCluster) *v1alpha1.CacheCluster { cc.Name = "other"; return cc }
@@ -244,7 +244,7 @@ member-2: Degraded 1/3 ImagePullFailing
   hint: check spec.image
 reconcile: created stateful workload and service
 status: progressing -> not ready`, 4},
-		{"a conflict that did not end in time", []pair{{nil, fight}},
+		{"a conflict that did not end in time", []pair{{nil, conflict}},
 			`default/cache-cluster: MembersNotReady: not all members are ready
 member-1: Blocked 3/3 DriftFight
   StatefulSet/cache-cluster: spec.replicas was changed 5 times by hpa
