@@ -45,7 +45,9 @@ func TestLeaderElection_ReplacesLeaderThatLosesItsLease(t *testing.T) {
 	elected := func(cut *atomic.Bool) *harness.Manager {
 		config := rest.CopyConfig(lab.Hub.Config)
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return severed{next, cut} })
-		m, err := harness.StartManager(config, func(o *manager.Options) { o.LeaderElection, o.LeaderElectionNamespace = true, v1alpha1.InventoryNamespace })
+		m, err := harness.StartManager(config, func(o *manager.Options) {
+			o.LeaderElection, o.LeaderElectionNamespace = true, v1alpha1.InventoryNamespace
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -59,7 +59,10 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	code = m.Run()
-	return code, lab.stopManager()
+	if partyStarted != nil {
+		err = partyStarted.stop()
+	}
+	return code, errors.Join(err, lab.stopManager())
 }
 
 func (f *fleet) startManager() error {

@@ -92,297 +92,462 @@ func versions(t *testing.T, servers ...*harness.Server) map[string]string {
 	return found
 }
 
-func TestMembership(t *testing.T) {
-	hub := startAPIServer(t, crds)
-	member, other := startAPIServer(t), startAPIServer(t)
-	issueTokens(t, member)
-	issueTokens(t, other)
-	ctx := t.Context()
-	labels := map[string]string{v1alpha1.LabelRegion: "eu", "tier": "lab"}
-	join := func(name string, o membership.Options) error {
-		return membership.Join(ctx, hub.Config, member.Config, name, o)
-	}
-	key := types.NamespacedName{Namespace: v1alpha1.InventoryNamespace, Name: "eu-1"}
+// party are API servers of membership tests: a hub and two clusters that can become its
+// members. Tests share them and begin with none of the objects that Join writes.
+type party struct {
+	hub, member, other *harness.Server
+	stop               func() error
+}
 
-	t.Run("a name that another cluster manager uses is refused before anything is written", func(t *testing.T) {
-		mustCreate(t, hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "fleet"}})
-		foreign := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "eu-1"}}
-		foreign.Spec.ClusterManager.Name = "ocm"
-		foreign.Status.Conditions = []metav1.Condition{}
-		mustCreate(t, hub, foreign)
-		wantError(t, join("eu-1", membership.Options{Namespace: "fleet"}), `belongs to the cluster manager "ocm"`)
-		if left := versions(t, hub, member); len(left) > 0 {
-			t.Errorf("written all the same: %v", left)
-		}
-	})
-
-	t.Run("a member that does not answer leaves nothing on the hub", func(t *testing.T) {
-		dead := rest.CopyConfig(member.Config)
-		dead.Host = "https://127.0.0.1:1"
-		wantError(t, membership.Join(ctx, hub.Config, dead, "eu-1", membership.Options{}), "member eu-1:")
-		if left := versions(t, hub, member); len(left) > 0 {
-			t.Errorf("written all the same: %v", left)
-		}
-	})
-
-	t.Run("join makes an inventory entry with a credential that has the rights of a member and no others", func(t *testing.T) {
-		if err := join("eu-1", membership.Options{Labels: labels}); err != nil {
-			t.Fatal(err)
-		}
-		var profile inventoryv1alpha1.ClusterProfile
-		if err := hub.Client.Get(ctx, key, &profile); err != nil {
-			t.Fatal(err)
-		}
-		want := map[string]string{"x-k8s.io/cluster-manager": "reconcile-lab"}
-		maps.Copy(want, labels)
-		if profile.Spec.ClusterManager.Name != "reconcile-lab" || !maps.Equal(profile.Labels, want) {
-			t.Errorf("ClusterProfile of manager %q with labels %v, want %v", profile.Spec.ClusterManager.Name, profile.Labels, want)
-		}
-		user := credentialUser(t, hub, "eu-1")
-		for _, tc := range []struct {
-			resource, verb string
-			want           bool
-		}{
-			{"apps/statefulsets", "patch", true}, {"/services", "delete", true}, {"/services", "watch", true},
-			{"policy/poddisruptionbudgets", "create", true}, {"/pods", "list", true}, {"/namespaces", "create", true},
-			{"autoscaling/horizontalpodautoscalers", "watch", true}, {"autoscaling/horizontalpodautoscalers", "update", false},
-			{"/secrets", "get", false}, {"/configmaps", "get", false}, {"/namespaces", "get", false}, {"/pods", "delete", false}, {"/namespaces", "delete", false}, {"/nodes", "list", false},
-			{"apps/deployments", "get", false}, {"rbac.authorization.k8s.io/clusterroles", "get", false}, {"/services", "update", false},
-		} {
-			if got := may(t, member, user, tc.resource, tc.verb); got != tc.want {
-				t.Errorf("%s %s: allowed %t, want %t", tc.verb, tc.resource, got, tc.want)
+var sharedParty = sync.OnceValues(func() (*party, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &party{}
+	partyStarted = p
+	var working sync.WaitGroup
+	var tokens error
+	var mu sync.Mutex
+	p.stop = func() error {
+		cancel()
+		working.Wait()
+		err := tokens
+		for _, s := range []*harness.Server{p.hub, p.member, p.other} {
+			if s != nil {
+				err = errors.Join(err, s.Stop())
 			}
 		}
-	})
-
-	t.Run("a second join writes nothing", func(t *testing.T) {
-		before := versions(t, hub, member)
-		if len(before) < 8 {
-			t.Fatalf("there should be four objects on the hub's side and five on the member's: %v", before)
-		}
-		if err := join("eu-1", membership.Options{Labels: labels}); err != nil {
-			t.Fatal(err)
-		}
-		if after := versions(t, hub, member); !maps.Equal(before, after) {
-			t.Errorf("resource versions\n were %v\n  are %v", before, after)
-		}
-	})
-
-	t.Run("a join with other labels replaces those of the first and keeps foreign ones", func(t *testing.T) {
-		if err := hub.Client.Patch(ctx, profileNamed(key), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"owner":"me"}}}`))); err != nil {
-			t.Fatal(err)
-		}
-		if err := join("eu-1", membership.Options{Labels: map[string]string{"tier": "prod"}}); err != nil {
-			t.Fatal(err)
-		}
-		profile := profileNamed(key)
-		if err := hub.Client.Get(ctx, key, profile); err != nil {
-			t.Fatal(err)
-		}
-		want := map[string]string{"x-k8s.io/cluster-manager": "reconcile-lab", "tier": "prod", "owner": "me"}
-		if !maps.Equal(profile.Labels, want) {
-			t.Errorf("labels %v, want %v", profile.Labels, want)
-		}
-	})
-
-	t.Run("a join without labels repairs the membership and moves no cache", func(t *testing.T) {
-		before := versions(t, hub, member)
-		if err := join("eu-1", membership.Options{}); err != nil {
-			t.Fatal(err)
-		}
-		if after := versions(t, hub, member); !maps.Equal(before, after) {
-			t.Errorf("it changed something: %v, then %v", before, after)
-		}
-	})
-
-	t.Run("the same cluster is refused under a second name", func(t *testing.T) {
-		wantError(t, join("eu-2", membership.Options{}), "a member already, as eu-1")
-	})
-
-	joinOther := func(name string) error {
-		return membership.Join(ctx, hub.Config, other.Config, name, membership.Options{})
+		return err
 	}
-	// refusesOther also wants that nothing was written anywhere.
-	refusesOther := func(t *testing.T, why string) {
-		t.Helper()
-		before := versions(t, hub, member)
-		err := joinOther("eu-1")
-		if !errors.Is(err, membership.ErrOther) {
-			t.Errorf("%s: error %v, want one that is ErrOther", why, err)
+	for _, to := range []struct {
+		server **harness.Server
+		crds   []string
+	}{{&p.hub, []string{crds}}, {&p.member, nil}, {&p.other, nil}} {
+		s, err := harness.Start(ctx, to.crds...)
+		if err != nil {
+			return p, err
 		}
-		if after := versions(t, hub, member); !maps.Equal(before, after) {
-			t.Errorf("%s: it changed something: %v, then %v", why, before, after)
-		}
-		if left := onMember(versions(t, hub, other)); len(left) > 0 {
-			t.Errorf("%s: written to the other cluster all the same: %v", why, left)
+		*to.server = s
+		if to.crds == nil {
+			working.Go(func() {
+				err := harness.NewStandIn(s).Run(ctx)
+				mu.Lock()
+				defer mu.Unlock()
+				tokens = errors.Join(tokens, err)
+			})
 		}
 	}
+	return p, nil
+})
 
-	t.Run("another cluster is refused under a member's name before anything is written, with what to do", func(t *testing.T) {
-		refusesOther(t, "a whole membership")
-		err := joinOther("eu-1")
-		for _, part := range []string{
-			member.Config.Host, uidOf(t, member), other.Config.Host, uidOf(t, other),
-			"--context", "another name", "reconcile-lab leave eu-1 --kubeconfig FILE", "reconcile-lab leave eu-1 --abandon --keep-member",
-		} {
-			wantError(t, err, part)
+// partyStarted is the party that TestMain stops, or nil.
+var partyStarted *party
+
+// key is the ClusterProfile of the member that these tests join.
+var key = types.NamespacedName{Namespace: v1alpha1.InventoryNamespace, Name: "eu-1"}
+
+var euLabels = map[string]string{v1alpha1.LabelRegion: "eu", "tier": "lab"}
+
+// membershipOf returns the shared API servers without any membership. Its tests are not
+// parallel.
+func membershipOf(t *testing.T) *party {
+	t.Helper()
+	p, err := sharedParty()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*harness.Server{p.hub, p.member, p.other} {
+		forgetMembership(t, s)
+	}
+	if left := versions(t, p.hub, p.member); len(left) > 0 {
+		t.Fatalf("the hub and the member are not empty: %v", left)
+	}
+	if left := onMember(versions(t, p.hub, p.other)); len(left) > 0 {
+		t.Fatalf("the other cluster is not empty: %v", left)
+	}
+	return p
+}
+
+// forgetMembership deletes everything that Join writes, and every MemberCache.
+func forgetMembership(t *testing.T, s *harness.Server) {
+	t.Helper()
+	lists := []client.ObjectList{&corev1.SecretList{}, &corev1.ServiceAccountList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}}
+	if s == partyStarted.hub {
+		lists = append(lists, &inventoryv1alpha1.ClusterProfileList{}, &v1alpha1.MemberCacheList{})
+	}
+	for _, list := range lists {
+		if err := s.Client.List(t.Context(), list); err != nil {
+			t.Fatal(err)
 		}
-	})
-
-	t.Run("half of a membership is not repaired with another cluster, but with its own", func(t *testing.T) {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "eu-1-kubeconfig"}}
-		for what, half := range map[string]client.Object{"without the credential": secret, "without the ClusterProfile": profileNamed(key)} {
-			if err := hub.Client.Delete(ctx, half); err != nil {
-				t.Fatal(err)
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			o := item.(client.Object)
+			_, isCache := o.(*v1alpha1.MemberCache)
+			_, isProfile := o.(*inventoryv1alpha1.ClusterProfile)
+			if !isCache && !isProfile && !strings.Contains(o.GetName(), "reconcile-lab") && o.GetNamespace() != v1alpha1.InventoryNamespace {
+				return nil
 			}
-			refusesOther(t, what)
-			if err := join("eu-1", membership.Options{}); err != nil {
-				t.Errorf("%s: %v", what, err)
+			if isCache {
+				if err := s.Client.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); client.IgnoreNotFound(err) != nil {
+					return err
+				}
 			}
-		}
-	})
-
-	t.Run("the same cluster may join again with a new token and at another address", func(t *testing.T) {
-		address, err := url.Parse(member.Config.Host)
+			return client.IgnoreNotFound(s.Client.Delete(t.Context(), o))
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		gate, err := harness.NewGate(ctx, address.Host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer gate.Close()
-		if err := gate.Forward(ctx); err != nil {
-			t.Fatal(err)
-		}
-		before := credential(t, hub, "eu-1")
-		token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.InventoryNamespace, Name: "reconcile-lab-" + uidOf(t, hub)}}
-		if err := member.Client.Delete(ctx, token); err != nil {
-			t.Fatal(err)
-		}
-		moved := rest.CopyConfig(member.Config)
-		moved.Host = "https://" + gate.Address()
-		if err := membership.Join(ctx, hub.Config, moved, "eu-1", membership.Options{}); err != nil {
-			t.Fatal(err)
-		}
-		after := credential(t, hub, "eu-1")
-		if after.Host != moved.Host || after.BearerToken == before.BearerToken {
-			t.Errorf("the hub has %s, want %s; a new token: %t", after.Host, moved.Host, after.BearerToken != before.BearerToken)
-		}
-		if err := join("eu-1", membership.Options{}); err != nil {
-			t.Errorf("back at its first address: %v", err)
-		}
-	})
+	}
+	// An API server without the namespace controller keeps a deleted namespace.
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.InventoryNamespace}}
+	if err := s.Client.Delete(t.Context(), ns); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		t.Fatal(err)
+	}
+	err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(ns), ns)
+	if err == nil {
+		ns.Spec.Finalizers = nil
+		err = s.Client.SubResource("finalize").Update(t.Context(), ns)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the namespace of memberships is gone", func(ctx context.Context) error { return notThere(ctx, s.Client, ns) })
+}
 
-	t.Run("leave refuses the kubeconfig of a cluster that is not the member", func(t *testing.T) {
-		before := versions(t, hub, member)
-		err := membership.Leave(ctx, hub.Config, "eu-1", membership.LeaveOptions{Member: other.Config})
-		wantError(t, err, "nothing was removed")
-		if !errors.Is(err, membership.ErrOther) {
-			t.Errorf("error %v, want one that is ErrOther", err)
-		}
-		if after := versions(t, hub, member); !maps.Equal(before, after) {
-			t.Errorf("it changed something: %v, then %v", before, after)
-		}
-	})
+func (p *party) join(t *testing.T, name string, o membership.Options) error {
+	t.Helper()
+	return membership.Join(t.Context(), p.hub.Config, p.member.Config, name, o)
+}
 
-	t.Run("leave refuses while a cache is placed there, and names it", func(t *testing.T) {
-		mc := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sessions.eu-1", Labels: map[string]string{v1alpha1.LabelCluster: "eu-1"}}}
-		mc.Spec.CacheCluster, mc.Spec.Cluster, mc.Spec.Revision = "sessions", "eu-1", "r1"
-		mustCreate(t, hub, mc)
-		before := versions(t, hub, member)
-		err := membership.Leave(ctx, hub.Config, "eu-1", membership.LeaveOptions{Member: member.Config})
-		wantError(t, err, "default/sessions")
-		if after := versions(t, hub, member); !maps.Equal(before, after) {
-			t.Errorf("it changed something: %v, then %v", before, after)
-		}
-		if err := hub.Client.Delete(ctx, mc); err != nil {
-			t.Fatal(err)
-		}
-	})
+func (p *party) joinOther(t *testing.T, name string) error {
+	t.Helper()
+	return membership.Join(t.Context(), p.hub.Config, p.other.Config, name, membership.Options{})
+}
 
-	t.Run("leave refuses the kubeconfig of another member", func(t *testing.T) {
-		err := membership.Leave(ctx, hub.Config, "us-1", membership.LeaveOptions{Member: member.Config})
-		wantError(t, err, "is of member eu-1, not of us-1")
-	})
+func (p *party) leave(t *testing.T, name string, o membership.LeaveOptions) error {
+	t.Helper()
+	return membership.Leave(t.Context(), p.hub.Config, name, o)
+}
 
-	t.Run("leave without access to the member says what stays there", func(t *testing.T) {
-		var told []string
-		err := membership.Leave(ctx, hub.Config, "eu-1", membership.LeaveOptions{Report: func(s string) { told = append(told, s) }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if all := strings.Join(told, "\n"); !strings.Contains(all, "kubectl delete clusterrolebinding/reconcile-lab-member") {
-			t.Errorf("it told %q", all)
-		}
-		for _, k := range slices.Sorted(maps.Keys(versions(t, hub, member))) {
-			if k != "hub *v1.Namespace reconcile-lab-system" && strings.HasPrefix(k, "hub") {
-				t.Errorf("still there: %s", k)
-			}
-		}
-		wantError(t, membership.Leave(ctx, hub.Config, "eu-1", membership.LeaveOptions{}), "there is no member eu-1")
-	})
+// joined returns the shared API servers with the member joined as eu-1.
+func joined(t *testing.T) *party {
+	t.Helper()
+	p := membershipOf(t)
+	if err := p.join(t, "eu-1", membership.Options{Labels: euLabels}); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
 
-	t.Run("a forced leave lets go of what a member left that is gone already", func(t *testing.T) {
-		mc := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sessions.eu-1",
-			Labels: map[string]string{v1alpha1.LabelCluster: "eu-1"}, Finalizers: []string{v1alpha1.Finalizer}}}
-		mc.Spec.CacheCluster, mc.Spec.Cluster, mc.Spec.Revision = "sessions", "eu-1", "r1"
-		mustCreate(t, hub, mc)
-		if err := membership.Leave(ctx, hub.Config, "eu-1", membership.LeaveOptions{Abandon: true}); err != nil {
-			t.Error(err)
-		}
-		if err := hub.Client.Get(ctx, client.ObjectKeyFromObject(mc), mc); !apierrors.IsNotFound(err) {
-			t.Errorf("the MemberCache: %v, want that it is gone", err)
-		}
-	})
+// unchanged fails the test if the work writes to the hub or the member.
+func (p *party) unchanged(t *testing.T, what string, work func()) {
+	t.Helper()
+	before := versions(t, p.hub, p.member)
+	work()
+	if after := versions(t, p.hub, p.member); !maps.Equal(before, after) {
+		t.Errorf("%s: resource versions\n were %v\n  are %v", what, before, after)
+	}
+}
 
-	t.Run("a name may go to another cluster after leave, and back after a forced one", func(t *testing.T) {
-		if err := joinOther("eu-1"); err != nil {
-			t.Fatal(err)
+// refusesOther fails the test unless the other cluster is refused as eu-1 before anything
+// is written.
+func (p *party) refusesOther(t *testing.T, what string) {
+	t.Helper()
+	p.unchanged(t, what, func() {
+		if err := p.joinOther(t, "eu-1"); !errors.Is(err, membership.ErrOther) {
+			t.Errorf("%s: error %v, want ErrOther", what, err)
 		}
-		if err := membership.Leave(ctx, hub.Config, "eu-1", membership.LeaveOptions{Abandon: true}); err != nil {
-			t.Fatal(err)
-		}
-		if err := join("eu-1", membership.Options{}); err != nil {
-			t.Fatal(err)
-		}
-		wantError(t, joinOther("eu-1"), uidOf(t, member))
 	})
+	if left := onMember(versions(t, p.hub, p.other)); len(left) > 0 {
+		t.Errorf("%s: written to the other cluster: %v", what, left)
+	}
+}
 
-	t.Run("a membership of an earlier version takes the cluster that joins next, and remembers it", func(t *testing.T) {
-		forget := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":null}}`))
-		for _, o := range []client.Object{profileNamed(key), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "eu-1-kubeconfig"}}} {
-			if err := hub.Client.Patch(ctx, o, forget); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := joinOther("eu-1"); err != nil {
-			t.Fatal(err)
-		}
-		wantError(t, join("eu-1", membership.Options{}), "member eu-1 is another cluster")
-		if err := membership.Leave(ctx, hub.Config, "eu-1", membership.LeaveOptions{Member: other.Config}); err != nil {
-			t.Fatal(err)
-		}
-	})
+func TestJoin_RefusesNameOfAnotherClusterManager(t *testing.T) {
+	p := membershipOf(t)
+	// An earlier run of this test in the process may have created it.
+	fleet := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "fleet"}}
+	if err := p.hub.Client.Create(t.Context(), fleet); client.IgnoreAlreadyExists(err) != nil {
+		t.Fatal(err)
+	}
+	foreign := &inventoryv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "eu-1"}}
+	foreign.Spec.ClusterManager.Name = "ocm"
+	foreign.Status.Conditions = []metav1.Condition{}
+	mustCreate(t, p.hub, foreign)
+	wantError(t, p.join(t, "eu-1", membership.Options{Namespace: "fleet"}), `belongs to the cluster manager "ocm"`)
+	if left := versions(t, p.hub, p.member); len(left) > 0 {
+		t.Errorf("written all the same: %v", left)
+	}
+}
 
-	t.Run("a cluster whose former name is gone may join under another, and leaves without a trace", func(t *testing.T) {
-		if err := join("eu-2", membership.Options{}); err != nil {
+func TestJoin_UnreachableMemberLeavesNothingOnHub(t *testing.T) {
+	p := membershipOf(t)
+	dead := rest.CopyConfig(p.member.Config)
+	dead.Host = "https://127.0.0.1:1"
+	wantError(t, membership.Join(t.Context(), p.hub.Config, dead, "eu-1", membership.Options{}), "member eu-1:")
+	if left := versions(t, p.hub, p.member); len(left) > 0 {
+		t.Errorf("written all the same: %v", left)
+	}
+}
+
+func TestJoin_CreatesInventoryAndLeastCredential(t *testing.T) {
+	p := membershipOf(t)
+	if err := p.join(t, "eu-1", membership.Options{Labels: euLabels}); err != nil {
+		t.Fatal(err)
+	}
+	var profile inventoryv1alpha1.ClusterProfile
+	if err := p.hub.Client.Get(t.Context(), key, &profile); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"x-k8s.io/cluster-manager": "reconcile-lab"}
+	maps.Copy(want, euLabels)
+	if profile.Spec.ClusterManager.Name != "reconcile-lab" || !maps.Equal(profile.Labels, want) {
+		t.Errorf("ClusterProfile of manager %q with labels %v, want %v", profile.Spec.ClusterManager.Name, profile.Labels, want)
+	}
+	user := credentialUser(t, p.hub, "eu-1")
+	for _, tc := range []struct {
+		resource, verb string
+		want           bool
+	}{
+		{"apps/statefulsets", "patch", true}, {"/services", "delete", true}, {"/services", "watch", true},
+		{"policy/poddisruptionbudgets", "create", true}, {"/pods", "list", true}, {"/namespaces", "create", true},
+		{"autoscaling/horizontalpodautoscalers", "watch", true}, {"autoscaling/horizontalpodautoscalers", "update", false},
+		{"/secrets", "get", false}, {"/configmaps", "get", false}, {"/namespaces", "get", false}, {"/pods", "delete", false}, {"/namespaces", "delete", false}, {"/nodes", "list", false},
+		{"apps/deployments", "get", false}, {"rbac.authorization.k8s.io/clusterroles", "get", false}, {"/services", "update", false},
+	} {
+		if got := may(t, p.member, user, tc.resource, tc.verb); got != tc.want {
+			t.Errorf("%s %s: allowed %t, want %t", tc.verb, tc.resource, got, tc.want)
+		}
+	}
+}
+
+func TestJoin_SecondWritesNothing(t *testing.T) {
+	p := joined(t)
+	before := versions(t, p.hub, p.member)
+	if len(before) < 8 {
+		t.Fatalf("there should be four objects on the hub's side and five on the member's: %v", before)
+	}
+	if err := p.join(t, "eu-1", membership.Options{Labels: euLabels}); err != nil {
+		t.Fatal(err)
+	}
+	if after := versions(t, p.hub, p.member); !maps.Equal(before, after) {
+		t.Errorf("resource versions\n were %v\n  are %v", before, after)
+	}
+}
+
+func TestJoin_ReplacesOwnLabelsAndKeepsForeignOnes(t *testing.T) {
+	p := joined(t)
+	if err := p.hub.Client.Patch(t.Context(), profileNamed(key), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"owner":"me"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.join(t, "eu-1", membership.Options{Labels: map[string]string{"tier": "prod"}}); err != nil {
+		t.Fatal(err)
+	}
+	profile := profileNamed(key)
+	if err := p.hub.Client.Get(t.Context(), key, profile); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"x-k8s.io/cluster-manager": "reconcile-lab", "tier": "prod", "owner": "me"}
+	if !maps.Equal(profile.Labels, want) {
+		t.Errorf("labels %v, want %v", profile.Labels, want)
+	}
+}
+
+func TestJoin_WithoutLabelsChangesNothing(t *testing.T) {
+	p := joined(t)
+	before := versions(t, p.hub, p.member)
+	if err := p.join(t, "eu-1", membership.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if after := versions(t, p.hub, p.member); !maps.Equal(before, after) {
+		t.Errorf("it changed something: %v, then %v", before, after)
+	}
+}
+
+func TestJoin_RefusesSecondNameOfCluster(t *testing.T) {
+	p := joined(t)
+	wantError(t, p.join(t, "eu-2", membership.Options{}), "a member already, as eu-1")
+}
+
+func TestJoin_RefusesOtherClusterWithFix(t *testing.T) {
+	p := joined(t)
+	p.refusesOther(t, "a whole membership")
+	err := p.joinOther(t, "eu-1")
+	for _, part := range []string{
+		p.member.Config.Host, uidOf(t, p.member), p.other.Config.Host, uidOf(t, p.other),
+		"--context", "another name", "reconcile-lab leave eu-1 --kubeconfig FILE", "reconcile-lab leave eu-1 --abandon --keep-member",
+	} {
+		wantError(t, err, part)
+	}
+}
+
+func TestJoin_RepairsHalfMembershipWithItsClusterOnly(t *testing.T) {
+	p := joined(t)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "eu-1-kubeconfig"}}
+	for what, half := range map[string]client.Object{"without the credential": secret, "without the ClusterProfile": profileNamed(key)} {
+		if err := p.hub.Client.Delete(t.Context(), half); err != nil {
 			t.Fatal(err)
 		}
-		if err := membership.Leave(ctx, hub.Config, "eu-2", membership.LeaveOptions{Member: member.Config}); err != nil {
+		p.refusesOther(t, what)
+		if err := p.join(t, "eu-1", membership.Options{}); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestJoin_AcceptsNewTokenAndAddress(t *testing.T) {
+	p := joined(t)
+	address, err := url.Parse(p.member.Config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate, err := harness.NewGate(t.Context(), address.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gate.Close()
+	if err := gate.Forward(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := credential(t, p.hub, "eu-1")
+	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.InventoryNamespace, Name: "reconcile-lab-" + uidOf(t, p.hub)}}
+	if err := p.member.Client.Delete(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	moved := rest.CopyConfig(p.member.Config)
+	moved.Host = "https://" + gate.Address()
+	if err := membership.Join(t.Context(), p.hub.Config, moved, "eu-1", membership.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	after := credential(t, p.hub, "eu-1")
+	if after.Host != moved.Host || after.BearerToken == before.BearerToken {
+		t.Errorf("the hub has %s, want %s; a new token: %t", after.Host, moved.Host, after.BearerToken != before.BearerToken)
+	}
+	if err := p.join(t, "eu-1", membership.Options{}); err != nil {
+		t.Errorf("back at its first address: %v", err)
+	}
+}
+
+func TestLeave_RefusesKubeconfigOfOtherCluster(t *testing.T) {
+	p := joined(t)
+	before := versions(t, p.hub, p.member)
+	err := p.leave(t, "eu-1", membership.LeaveOptions{Member: p.other.Config})
+	wantError(t, err, "nothing was removed")
+	if !errors.Is(err, membership.ErrOther) {
+		t.Errorf("error %v, want one that is ErrOther", err)
+	}
+	if after := versions(t, p.hub, p.member); !maps.Equal(before, after) {
+		t.Errorf("it changed something: %v, then %v", before, after)
+	}
+}
+
+func TestLeave_RefusesWhileCacheIsPlaced(t *testing.T) {
+	p := joined(t)
+	mc := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sessions.eu-1", Labels: map[string]string{v1alpha1.LabelCluster: "eu-1"}}}
+	mc.Spec.CacheCluster, mc.Spec.Cluster, mc.Spec.Revision = "sessions", "eu-1", "r1"
+	mustCreate(t, p.hub, mc)
+	before := versions(t, p.hub, p.member)
+	err := p.leave(t, "eu-1", membership.LeaveOptions{Member: p.member.Config})
+	wantError(t, err, "default/sessions")
+	if after := versions(t, p.hub, p.member); !maps.Equal(before, after) {
+		t.Errorf("it changed something: %v, then %v", before, after)
+	}
+	if err := p.hub.Client.Delete(t.Context(), mc); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLeave_RefusesKubeconfigOfOtherMember(t *testing.T) {
+	p := joined(t)
+	err := p.leave(t, "us-1", membership.LeaveOptions{Member: p.member.Config})
+	wantError(t, err, "is of member eu-1, not of us-1")
+}
+
+func TestLeave_WithoutAccessReportsWhatStays(t *testing.T) {
+	p := joined(t)
+	var told []string
+	err := p.leave(t, "eu-1", membership.LeaveOptions{Report: func(s string) { told = append(told, s) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := strings.Join(told, "\n"); !strings.Contains(all, "kubectl delete clusterrolebinding/reconcile-lab-member") {
+		t.Errorf("it told %q", all)
+	}
+	for _, k := range slices.Sorted(maps.Keys(versions(t, p.hub, p.member))) {
+		if k != "hub *v1.Namespace reconcile-lab-system" && strings.HasPrefix(k, "hub") {
+			t.Errorf("still there: %s", k)
+		}
+	}
+	wantError(t, p.leave(t, "eu-1", membership.LeaveOptions{}), "there is no member eu-1")
+}
+
+func TestLeave_AbandonReleasesMemberCacheOfGoneMember(t *testing.T) {
+	p := membershipOf(t)
+	mc := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sessions.eu-1",
+		Labels: map[string]string{v1alpha1.LabelCluster: "eu-1"}, Finalizers: []string{v1alpha1.Finalizer}}}
+	mc.Spec.CacheCluster, mc.Spec.Cluster, mc.Spec.Revision = "sessions", "eu-1", "r1"
+	mustCreate(t, p.hub, mc)
+	if err := p.leave(t, "eu-1", membership.LeaveOptions{Abandon: true}); err != nil {
+		t.Error(err)
+	}
+	if err := p.hub.Client.Get(t.Context(), client.ObjectKeyFromObject(mc), mc); !apierrors.IsNotFound(err) {
+		t.Errorf("the MemberCache: %v, want that it is gone", err)
+	}
+}
+
+func TestLeave_ReleasesNameForOtherCluster(t *testing.T) {
+	p := joined(t)
+	// Leave has no access to the member, so its objects stay there.
+	if err := p.leave(t, "eu-1", membership.LeaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.joinOther(t, "eu-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.leave(t, "eu-1", membership.LeaveOptions{Abandon: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.join(t, "eu-1", membership.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, p.joinOther(t, "eu-1"), uidOf(t, p.member))
+}
+
+func TestJoin_MembershipWithoutIdentityTakesNextCluster(t *testing.T) {
+	p := joined(t)
+	forget := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":null}}`))
+	for _, o := range []client.Object{profileNamed(key), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "eu-1-kubeconfig"}}} {
+		if err := p.hub.Client.Patch(t.Context(), o, forget); err != nil {
 			t.Fatal(err)
 		}
-		for k := range versions(t, hub, member) {
-			// Without its controller, a deleted namespace stays.
-			if !strings.Contains(k, "Namespace") {
-				t.Errorf("still there: %s", k)
-			}
+	}
+	if err := p.joinOther(t, "eu-1"); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, p.join(t, "eu-1", membership.Options{}), "member eu-1 is another cluster")
+	if err := p.leave(t, "eu-1", membership.LeaveOptions{Member: p.other.Config}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLeave_RemovesEveryTraceOfRenamedCluster(t *testing.T) {
+	p := joined(t)
+	if err := p.leave(t, "eu-1", membership.LeaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.join(t, "eu-2", membership.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.leave(t, "eu-2", membership.LeaveOptions{Member: p.member.Config}); err != nil {
+		t.Fatal(err)
+	}
+	for k := range versions(t, p.hub, p.member) {
+		// Without its controller, a deleted namespace stays.
+		if !strings.Contains(k, "Namespace") {
+			t.Errorf("still there: %s", k)
 		}
-		var ns corev1.Namespace
-		if err := member.Client.Get(ctx, types.NamespacedName{Name: v1alpha1.InventoryNamespace}, &ns); err != nil || ns.DeletionTimestamp == nil {
-			t.Errorf("the member's namespace was not deleted: %v", err)
-		}
-	})
+	}
+	var ns corev1.Namespace
+	if err := p.member.Client.Get(t.Context(), types.NamespacedName{Name: v1alpha1.InventoryNamespace}, &ns); err != nil || ns.DeletionTimestamp == nil {
+		t.Errorf("the member's namespace was not deleted: %v", err)
+	}
 }
 
 // rented is a provider of clusters that the test has started.
