@@ -33,7 +33,7 @@ var _ = Describe("applying the example to the hub", Ordered, func() {
 		})
 	})
 
-	It("ends with the two lines that are promised, after a line for each member", func(ctx SpecContext) {
+	It("prints a line for each member, then the two documented closing lines", func(ctx SpecContext) {
 		out := lab.cli(ctx, "apply", example)
 		Expect(out).To(succeed())
 		lines := out.lines()
@@ -47,7 +47,7 @@ var _ = Describe("applying the example to the hub", Ordered, func() {
 	})
 
 	for _, member := range memberNames {
-		It("gave "+member+" the children with the right figures, and pods that are ready", func(ctx SpecContext) {
+		It("creates the desired children and ready pods in "+member, func(ctx SpecContext) {
 			m := lab.member(member)
 			c := readChildren(ctx, Default, m, ns)
 			delete(c.services, "kubernetes")
@@ -100,7 +100,7 @@ var _ = Describe("applying the example to the hub", Ordered, func() {
 		})
 	}
 
-	It("sums the members up on the hub", func(ctx SpecContext) {
+	It("summarizes the members in the status on the hub", func(ctx SpecContext) {
 		settled(ctx, ns, name, 2)
 		cc := getCache(ctx, Default, ns, name)
 		Expect(cc.Status.Members).To(Equal("3/3"))
@@ -123,7 +123,7 @@ var _ = Describe("applying the example to the hub", Ordered, func() {
 		Expect(getCache(ctx, Default, ns, name).ResourceVersion).To(Equal(hub))
 	})
 
-	It("can be read by programs, as JSON and YAML", func(ctx SpecContext) {
+	It("can be read as JSON and YAML", func(ctx SpecContext) {
 		var list struct{ Items []v1alpha1.CacheCluster }
 		out := lab.cli(ctx, "get", "-n", ns, "-o", "json")
 		Expect(out).To(succeed())
@@ -155,7 +155,7 @@ var _ = Describe("applying the example to the hub", Ordered, func() {
 		Expect(members).To(Equal(map[string]string{"member-1": "Ready", "member-2": "Ready", "member-3": "Ready"}))
 	})
 
-	It("can be read by people, in the words of kubectl", func(ctx SpecContext) {
+	It("can be read as a table with the columns of kubectl", func(ctx SpecContext) {
 		const columns = `NAME +ENGINE +MEMBERS +READY +STATUS +REVISION +AGE`
 		row := `(?m)^` + name + ` +Memcached +3/3 +True +AllMembersReady +\S+ +\S+$`
 		for _, out := range []result{

@@ -40,7 +40,7 @@ var _ = Describe("scaling", Ordered, func() {
 		}
 	})
 
-	It("by kubectl is not undone by an apply of the old file, unless that is asked for", func(ctx SpecContext) {
+	It("by kubectl is not undone by an apply of the old file, unless --force-conflicts asks for it", func(ctx SpecContext) {
 		file := manifest(ns, name, "replicas: 2\n"+inLab)
 		out := lab.apply(ctx, file)
 		Expect(out).To(exitWith(2))
@@ -98,7 +98,7 @@ var _ = Describe("placement", Ordered, func() {
 		holds(ctx, memberNames...)
 	})
 
-	It("by name empties the members that are not named, and leaves the others alone", func(ctx SpecContext) {
+	It("by name removes the children of members that are not named, and keeps the others unchanged", func(ctx SpecContext) {
 		before := versions(ctx, ns)
 		out := lab.apply(ctx, manifest(ns, name, "replicas: 1\nplacement: {clusters: [member-3, member-1]}\n"))
 		Expect(out).To(succeed())
@@ -110,14 +110,14 @@ var _ = Describe("placement", Ordered, func() {
 		}
 	})
 
-	It("by label moves the cache to the members that carry it", func(ctx SpecContext) {
+	It("by label places the cache in the members that have it", func(ctx SpecContext) {
 		out := lab.apply(ctx, manifest(ns, name, "replicas: 1\nplacement: {clusterSelector: {matchExpressions: [{key: "+v1alpha1.LabelRegion+", operator: In, values: [us, ap]}]}}\n"))
 		Expect(out).To(succeed())
 		Expect(out.lines()).To(ContainElement("reconcile: updated placement (added member-2; removed member-1)"))
 		holds(ctx, "member-2", "member-3")
 	})
 
-	It("keeps the namespace of a member that it emptied, with what others have there", func(ctx SpecContext) {
+	It("keeps the namespace of a member that is no longer placed, with the objects of other owners", func(ctx SpecContext) {
 		m := lab.member("member-3")
 		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "of-somebody-else"}}
 		Expect(m.Create(ctx, other)).To(Succeed())
@@ -131,7 +131,7 @@ var _ = Describe("placement", Ordered, func() {
 })
 
 var _ = Describe("overrides", func() {
-	It("change the figures in the members that they name or select, the last one winning", func(ctx SpecContext) {
+	It("change the template in the members that they name or select; the last one applies", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		const name = "overridden"
 		Expect(lab.apply(ctx, manifest(ns, name, `
@@ -168,7 +168,7 @@ exporter: {enabled: true}
 			Expect(c.services[name+"-client"].Spec.ClusterIP).NotTo(Or(BeEmpty(), Equal(corev1.ClusterIPNone)), member)
 		}
 
-		By("removing the second Service when it is wanted no more")
+		By("removing the second Service when the spec no longer asks for it")
 		Expect(lab.apply(ctx, manifest(ns, name, "replicas: 2\nexporter: {enabled: true}\n"+inLab))).To(succeed())
 		settled(ctx, ns, name, 2)
 		for _, m := range lab.members {

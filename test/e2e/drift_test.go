@@ -128,7 +128,7 @@ var _ = Describe("drift in a member", Ordered, func() {
 
 	for _, member := range memberNames {
 		for _, d := range drifts {
-			It(fmt.Sprintf("is put right there, and only there: %s in %s", d.what, member), func(ctx SpecContext) {
+			It(fmt.Sprintf("is corrected there, and only there: %s in %s", d.what, member), func(ctx SpecContext) {
 				settled(ctx, ns, driftCache, 2)
 				m := lab.member(member)
 				was := entry(getCache(ctx, Default, ns, driftCache), member).LastDrift
@@ -153,14 +153,14 @@ var _ = Describe("drift in a member", Ordered, func() {
 					Expect(now.Fields).To(Equal([]string{d.field}))
 				}
 
-				By("telling it who asks afterwards")
+				By("printing it with observe --once")
 				out := lab.cli(ctx, "observe", driftCache, "--once", "-n", ns)
 				Expect(out).To(succeed())
 				line := out.lines()[len(out.lines())-1]
 				Expect(line).To(MatchRegexp(`^drift detected and corrected in \S+  ` + member + " " + d.object + " "))
 				Expect(line).To(MatchRegexp(regexp.QuoteMeta(d.object+" ") + d.words()))
 
-				By("leaving the other members alone")
+				By("keeping the other members unchanged")
 				settled(ctx, ns, driftCache, 2)
 				after := versions(ctx, ns)
 				delete(others, member)
@@ -170,7 +170,7 @@ var _ = Describe("drift in a member", Ordered, func() {
 		}
 	}
 
-	It("is told as it happens to whoever observes", func(ctx SpecContext) {
+	It("is printed by observe when it happens", func(ctx SpecContext) {
 		settled(ctx, ns, driftCache, 2)
 		observe := lab.begin("observe", driftCache, "-n", ns)
 		DeferCleanup(func() { observe.Kill() })

@@ -115,9 +115,9 @@ var _ = Describe("a fault that is injected", Label("fault"), func() {
 	})
 
 	for _, fault := range []string{"hang", "member-down", "partition"} {
-		It("costs only its member, which is told to be unknown, and catches up: "+fault, func(ctx SpecContext) {
+		It("affects only its member, which is reported as unreachable and catches up: "+fault, func(ctx SpecContext) {
 			id := inject(ctx, fault, broken)
-			By("changing and creating while it lasts")
+			By("changing and creating caches while it is active")
 			scale(ctx, ns, name, 2)
 			beginCache(ctx, ns, "later")
 			settled(ctx, ns, name, 2, whole...)
@@ -132,7 +132,7 @@ var _ = Describe("a fault that is injected", Label("fault"), func() {
 		})
 	}
 
-	It("may restart a member's API server in the middle of a change", func(ctx SpecContext) {
+	It("that restarts a member's API server in the middle of a change is tolerated", func(ctx SpecContext) {
 		scale(ctx, ns, name, 2)
 		beginCache(ctx, ns, "later")
 		if lab.provider == kind {
@@ -144,7 +144,7 @@ var _ = Describe("a fault that is injected", Label("fault"), func() {
 		exactly(ctx, ns, map[string]int32{name: 3, "later": 1})
 	})
 
-	It("may kill the hub manager in the middle of a change", func(ctx SpecContext) {
+	It("that kills the hub manager in the middle of a change is tolerated", func(ctx SpecContext) {
 		scale(ctx, ns, name, 2)
 		beginCache(ctx, ns, "later")
 		// On kind its Deployment starts another by itself.
@@ -154,7 +154,7 @@ var _ = Describe("a fault that is injected", Label("fault"), func() {
 	})
 
 	for _, code := range []string{"500", "429"} {
-		It("is waited out where a member answers with errors, and nothing is claimed meanwhile: "+code, func(ctx SpecContext) {
+		It("that answers with errors is retried, and no cache is reported as ready meanwhile: "+code, func(ctx SpecContext) {
 			id := inject(ctx, "errors", broken, "--code", code)
 			scale(ctx, ns, name, 2)
 			beginCache(ctx, ns, "later")
@@ -172,7 +172,7 @@ var _ = Describe("a fault that is injected", Label("fault"), func() {
 		})
 	}
 
-	It("does no harm where answers are lost: what was carried out is not done twice", func(ctx SpecContext) {
+	It("that loses responses repeats no completed request", func(ctx SpecContext) {
 		id := inject(ctx, "lost-responses", broken, "--count", "3")
 		beginCache(ctx, ns, "later")
 		scale(ctx, ns, name, 2)
@@ -181,7 +181,7 @@ var _ = Describe("a fault that is injected", Label("fault"), func() {
 		exactly(ctx, ns, map[string]int32{name: 2, "later": 1})
 	})
 
-	It("is no loss while the hub has the earlier credential, and is one after its restart", func(ctx SpecContext) {
+	It("that expires a credential makes the member unreachable only after a restart of the hub", func(ctx SpecContext) {
 		id := inject(ctx, "expired-credential", broken)
 		Eventually(ctx, reachable(broken)).Should(And(
 			HaveField("Status", metav1.ConditionTrue), HaveField("Message", ContainSubstring("the new one does not work"))))
@@ -199,7 +199,7 @@ var _ = Describe("a fault that is injected", Label("fault"), func() {
 		exactly(ctx, ns, map[string]int32{name: 3})
 	})
 
-	It("makes a fight be told, with field, manager and count, in its member only; afterwards the field is right", func(ctx SpecContext) {
+	It("that conflicts with the hub is reported with field, manager and count in its member only, and is corrected afterwards", func(ctx SpecContext) {
 		id := inject(ctx, "fight", name, "-n", ns, "--member", broken, "--every", "100ms", "--manager", "another-controller")
 		Eventually(ctx, func(g Gomega) {
 			of := entry(getCache(ctx, g, ns, name), broken)

@@ -100,7 +100,7 @@ func (l *testLab) start(ctx context.Context) {
 	if !l.own {
 		return
 	}
-	By("making lab " + l.name)
+	By("starting lab " + l.name)
 	Expect(l.run(ctx, "", l.binary(), "up", "--provider", l.provider, "--name", l.name, "--members", fmt.Sprint(len(memberNames)))).To(succeed())
 	if l.provider == kind {
 		By("deploying the hub manager")

@@ -80,7 +80,7 @@ func (l *testLab) managerLog(ctx context.Context) string {
 	return l.kubectl(ctx, "--context", "hub", "-n", v1alpha1.InventoryNamespace, "logs", deployment, "--tail=40").stdout
 }
 
-var _ = Describe("a hub manager that was away", Ordered, func() {
+var _ = Describe("a hub manager that was stopped", Ordered, func() {
 	const name = "cache"
 	var ns string
 
@@ -90,7 +90,7 @@ var _ = Describe("a hub manager that was away", Ordered, func() {
 		settled(ctx, ns, name, 2)
 	})
 
-	It("puts right what drifted meanwhile, and writes to nothing else", func(ctx SpecContext) {
+	It("corrects drift that happened meanwhile, and writes to nothing else", func(ctx SpecContext) {
 		before := versions(ctx, ns)
 		lab.stopManager(ctx)
 		// In each member, so that each is seen to have been looked at again.
@@ -127,7 +127,7 @@ var _ = Describe("a hub manager that was away", Ordered, func() {
 		Expect(getCache(ctx, Default, ns, name).ResourceVersion).To(Equal(hub))
 	})
 
-	It("serves what was asked for meanwhile: a change, and a deletion", func(ctx SpecContext) {
+	It("applies a change and a deletion that were requested meanwhile", func(ctx SpecContext) {
 		gone := newNamespace(ctx)
 		Expect(lab.apply(ctx, manifest(gone, name, "replicas: 1\n"+inLab))).To(succeed())
 		lab.stopManager(ctx)
@@ -147,7 +147,7 @@ var _ = Describe("a hub manager that was away", Ordered, func() {
 		}).Should(Succeed())
 	})
 
-	It("leaves running pods alone when it is replaced in the usual way", func(ctx SpecContext) {
+	It("keeps running pods unchanged when its Deployment replaces it", func(ctx SpecContext) {
 		if lab.provider == embedded {
 			Skip("the embedded lab's manager is a process: it has no pod that a Deployment would replace")
 		}

@@ -91,7 +91,7 @@ var _ = Describe("ownership", Ordered, func() {
 		Expect(before).To(HaveLen(2 * replicas))
 	})
 
-	It("names a field that cannot change in place, and the way out", func(ctx SpecContext) {
+	It("names a field that cannot change in place, with a hint", func(ctx SpecContext) {
 		Expect(lab.apply(ctx, manifest(ns, ownedCache, spec("2Gi", "")), "--timeout", "20s")).NotTo(succeed())
 		Eventually(ctx, func(g Gomega) {
 			of := entry(getCache(ctx, g, ns, ownedCache), member)
@@ -103,7 +103,7 @@ var _ = Describe("ownership", Ordered, func() {
 		Expect(running(ctx, Default, lab.member(member), ns)).To(Equal(before))
 	})
 
-	It("recreates the StatefulSet around its running pods with consent, and keeps their claims", func(ctx SpecContext) {
+	It("recreates the StatefulSet around its running pods with OrphanPods, and keeps their claims", func(ctx SpecContext) {
 		was := readChildren(ctx, Default, lab.member(member), ns).sets[ownedCache]
 		Expect(lab.apply(ctx, manifest(ns, ownedCache, spec("2Gi", "recreate: OrphanPods\n")))).To(succeed())
 		settled(ctx, ns, ownedCache, replicas, member)
@@ -115,7 +115,7 @@ var _ = Describe("ownership", Ordered, func() {
 		Expect(entry(getCache(ctx, Default, ns, ownedCache), member).LastDrift).To(BeNil())
 	})
 
-	It("leaves the children running under deletion.policy Orphan, and takes them over again", func(ctx SpecContext) {
+	It("keeps orphaned children running, and takes them over again", func(ctx SpecContext) {
 		Expect(lab.apply(ctx, manifest(ns, ownedCache, spec("2Gi", "deletion: {policy: Orphan}\n")))).To(succeed())
 		was := readChildren(ctx, Default, lab.member(member), ns)
 		Expect(lab.hub.Delete(ctx, &v1alpha1.CacheCluster{ObjectMeta: object(ns, ownedCache)})).To(Succeed())

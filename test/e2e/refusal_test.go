@@ -51,7 +51,7 @@ var _ = Describe("bad input", func() {
 		Entry("a name that no Service can have", "7up", "", "7up", "metadata.name", "must begin with a letter"),
 	)
 
-	It("without any placement is refused, since an absent one is no default", func(ctx SpecContext) {
+	It("without a placement is refused, because there is no default", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		out := lab.apply(ctx, manifest(ns, "nowhere", "replicas: 1\n"))
 		Expect(out).To(exitWith(2))
@@ -61,7 +61,7 @@ var _ = Describe("bad input", func() {
 		Expect(out.stderr).To(And(ContainSubstring("spec.placement"), ContainSubstring("clusterSelector {} means every member")))
 	})
 
-	It("may be a file that is not there, no YAML, or another kind", func(ctx SpecContext) {
+	It("is refused as a missing file, invalid YAML, or another kind", func(ctx SpecContext) {
 		Expect(lab.cli(ctx, "apply", "no-such-file.yaml")).To(exitWith(2))
 		Expect(lab.apply(ctx, "kind: [")).To(exitWith(2))
 		out := lab.apply(ctx, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")
@@ -71,7 +71,7 @@ var _ = Describe("bad input", func() {
 		Expect(lab.cli(ctx, "get", "--no-such-flag")).To(exitWith(2))
 	})
 
-	It("naming a namespace that the hub lacks is refused, and works with --create-namespace", func(ctx SpecContext) {
+	It("with a namespace that does not exist is refused, and accepted with --create-namespace", func(ctx SpecContext) {
 		const ns = "e2e-created"
 		DeferCleanup(removeNamespace, ns)
 		file := manifest(ns, "cache", "replicas: 1\n"+inLab)
@@ -104,10 +104,10 @@ func unmoved(ctx context.Context, ns string) {
 	Consistently(ctx, look).WithTimeout(3 * time.Second).Should(Equal(look()))
 }
 
-var _ = Describe("what only the hub can tell", func() {
+var _ = Describe("input that only the hub can refuse", func() {
 	const name = "cache"
 
-	It("a member that does not exist: the others are served, and the field and the way out are named", func(ctx SpecContext) {
+	It("a member that does not exist: the others get the cache, and the field and a hint are named", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		out := lab.apply(ctx, manifest(ns, name, "replicas: 1\nplacement: {clusters: [member-1, nowhere]}\n"))
 		Expect(out).To(exitWith(4))
@@ -132,7 +132,7 @@ var _ = Describe("what only the hub can tell", func() {
 		unmoved(ctx, ns)
 	})
 
-	It("a StatefulSet of somebody else: it stays as it is, and the cache comes when it goes", func(ctx SpecContext) {
+	It("another owner's StatefulSet: it stays unchanged, and the cache is created once it is gone", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		m := lab.member("member-2")
 		Expect(m.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})).To(Succeed())

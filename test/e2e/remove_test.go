@@ -24,7 +24,7 @@ func (l *testLab) remove(ctx context.Context) {
 	processes, containers, volumes := l.processes(), l.containers(ctx), l.volumes(ctx)
 	Expect(l.run(ctx, "", l.binary(), "down", "--name", l.name)).To(succeed())
 
-	By("looking for what it left")
+	By("checking that nothing of it remains")
 	if len(l.members) > 0 {
 		// Where there was nothing to be found, nothing is proved.
 		Expect(append(processes, containers...)).NotTo(BeEmpty())

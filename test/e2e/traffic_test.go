@@ -58,7 +58,7 @@ var _ = Describe("clients in a member", Ordered, Label(kind), func() {
 		}
 	})
 
-	It("keep their values while drift is put right", func(ctx SpecContext) {
+	It("keep their values while drift is corrected", func(ctx SpecContext) {
 		m := lab.member("member-2")
 		pod := name + "-0." + name
 		Expect(m.talk(ctx, ns, pod, "set kept 0 0 3", "yes")).To(Equal([]string{"STORED"}))

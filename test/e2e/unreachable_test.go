@@ -51,7 +51,7 @@ current-context: c
 	})
 }
 
-var _ = Describe("members that are away from the start", Ordered, func() {
+var _ = Describe("members that are unreachable from the start", Ordered, func() {
 	const name = "cache"
 	var ns string
 
@@ -66,7 +66,7 @@ var _ = Describe("members that are away from the start", Ordered, func() {
 		lab.startManager(ctx)
 	})
 
-	It("hold up neither the hub manager nor the other members", func(ctx SpecContext) {
+	It("delay neither the hub manager nor the other members", func(ctx SpecContext) {
 		// Everywhere never gets ready, which is what the exit code says.
 		out := lab.apply(ctx, manifest(ns, name, "replicas: 2\n"+everywhere), "--timeout", "15s")
 		Expect(out).To(exitWith(3))
@@ -74,7 +74,7 @@ var _ = Describe("members that are away from the start", Ordered, func() {
 		settled(ctx, ns, name, 2)
 	})
 
-	It("are told by name, with the reason and since when, and nothing is claimed about them", func(ctx SpecContext) {
+	It("are reported by name, with the reason and since when, and without figures", func(ctx SpecContext) {
 		for member := range dead {
 			Eventually(ctx, reachable(member)).Should(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", v1alpha1.ReasonProbeFailed)))
 			Eventually(ctx, func(g Gomega) {
@@ -98,7 +98,7 @@ var _ = Describe("members that are away from the start", Ordered, func() {
 		unmoved(ctx, ns)
 	})
 
-	It("do not keep drift in the others from being put right", func(ctx SpecContext) {
+	It("do not prevent corrections in the other members", func(ctx SpecContext) {
 		m := lab.member("member-1")
 		before := readChildren(ctx, Default, m, ns).services[name]
 		Expect(m.Delete(ctx, &before)).To(Succeed())
@@ -109,13 +109,13 @@ var _ = Describe("members that are away from the start", Ordered, func() {
 		}).Should(Succeed())
 	})
 
-	It("are not left by mistake while caches are placed there", func(ctx SpecContext) {
+	It("cannot leave by mistake while caches are placed there", func(ctx SpecContext) {
 		out := lab.cli(ctx, "leave", "away-silent")
 		Expect(out).To(exitWith(4))
 		Expect(out.stderr).To(And(ContainSubstring(ns+"/"+name), ContainSubstring("--abandon")))
 	})
 
-	It("keep a deletion in sight, without holding up the others, until they are let go", func(ctx SpecContext) {
+	It("keep a deletion visible, without delaying the others, until they are abandoned", func(ctx SpecContext) {
 		Expect(lab.kubectl(ctx, "--context", "hub", "-n", ns, "delete", "cc", name, "--wait=false")).To(succeed())
 		for _, m := range lab.members {
 			Eventually(ctx, func(g Gomega) { g.Expect(readChildren(ctx, g, m, ns).versions()).To(BeEmpty()) }).Should(Succeed(), m.Name)

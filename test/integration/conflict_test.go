@@ -103,16 +103,17 @@ func TestConflict_IsRetriedWithBackoffAndFewHubWrites(t *testing.T) {
 	if now := time.Now(); now.Before(entry.RetryAt.Add(-time.Second)) {
 		t.Errorf("put right at %s, before %s", now, entry.RetryAt)
 	}
-	ctx, stop = context.WithTimeout(t.Context(), 2*patience)
-	defer stop()
-	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+	within(t.Context(), t, 2*patience, "the conflict is over", func(ctx context.Context) error {
 		if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); err != nil {
-			return false, nil
+			return err
 		}
 		entry, err := statusOf(cc, one)
-		return err == nil && entry.State == v1alpha1.MemberReady && len(entry.OpenDrifts) == 0, nil
+		if err != nil {
+			return err
+		}
+		if entry.State != v1alpha1.MemberReady || len(entry.OpenDrifts) > 0 {
+			return fmt.Errorf("%+v", cc.Status.Clusters)
+		}
+		return nil
 	})
-	if err != nil {
-		t.Errorf("the fight is not over: %+v", cc.Status.Clusters)
-	}
 }

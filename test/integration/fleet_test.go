@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -14,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,22 +25,19 @@ import (
 // machine fails no test; what is waited for costs what it costs.
 const patience = 2 * time.Minute
 
-// eventually waits until check finds nothing wrong.
+// eventually waits until check returns nil.
 func eventually(t *testing.T, what string, check func(ctx context.Context) error) {
 	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		if err := check(ctx); err != nil {
-			if ctx.Err() == nil {
-				last = err
-			}
-			return false, nil
-		}
-		return true, nil
-	})
-	if err != nil {
-		t.Fatalf("%s: not within %s: %v", what, patience, last)
-	}
+	within(t.Context(), t, patience, what, check)
+}
+
+// within waits until check returns nil, and fails the test with the last error of check
+// after the limit. The context that check gets ends then too.
+func within(ctx context.Context, t *testing.T, limit time.Duration, what string, check func(ctx context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	gomega.NewWithT(t).Eventually(ctx, check).WithTimeout(limit).WithPolling(100*time.Millisecond).Should(gomega.Succeed(), what)
 }
 
 // namespace makes one on the hub that goes with its caches when the test ends.
@@ -48,19 +45,20 @@ func namespace(t *testing.T, name string) string {
 	t.Helper()
 	mustCreate(t, lab.Hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := lab.Hub.Client.DeleteAllOf(ctx, &v1alpha1.CacheCluster{}, client.InNamespace(name)); err != nil {
+		// The context of a test has ended when its cleanup runs.
+		if err := lab.Hub.Client.DeleteAllOf(context.Background(), &v1alpha1.CacheCluster{}, client.InNamespace(name)); err != nil {
 			t.Error(err)
 		}
-		var left v1alpha1.CacheClusterList
-		err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			err := lab.Hub.Client.List(ctx, &left, client.InNamespace(name))
-			return err == nil && len(left.Items) == 0, nil
+		within(context.Background(), t, patience, "the CacheClusters of "+name+" are gone", func(ctx context.Context) error {
+			var left v1alpha1.CacheClusterList
+			if err := lab.Hub.Client.List(ctx, &left, client.InNamespace(name)); err != nil {
+				return err
+			}
+			if len(left.Items) > 0 {
+				return fmt.Errorf("%d CacheClusters are left, such as %s with the finalizers %v", len(left.Items), left.Items[0].Name, left.Items[0].Finalizers)
+			}
+			return nil
 		})
-		if err != nil {
-			t.Errorf("%d CacheClusters are left in %s", len(left.Items), name)
-		}
 	})
 	return name
 }
