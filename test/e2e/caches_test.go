@@ -80,7 +80,7 @@ func condition(cc *v1alpha1.CacheCluster, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// children are what a member holds in a namespace; only the cache is there.
+// children are what a member has in a namespace; only the cache is there.
 type children struct {
 	sets     map[string]appsv1.StatefulSet
 	services map[string]corev1.Service
@@ -107,7 +107,7 @@ func readChildren(ctx context.Context, g Gomega, member *testCluster, ns string)
 	return c
 }
 
-// versions tells whether anybody wrote to a child in between: each child's UID
+// versions reports whether anybody wrote to a child in between: each child's UID
 // and resourceVersion.
 func (c children) versions() map[string]string {
 	versions := map[string]string{}

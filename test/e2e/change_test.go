@@ -72,7 +72,7 @@ var _ = Describe("placement", Ordered, func() {
 	const name = "placed"
 	var ns string
 
-	// holds asserts that just these members hold children.
+	// holds asserts that exactly these members have children.
 	holds := func(ctx SpecContext, members ...string) {
 		GinkgoHelper()
 		settled(ctx, ns, name, 1, members...)

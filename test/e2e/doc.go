@@ -1,4 +1,4 @@
-// Package e2e holds the end-to-end suites, which use a lab as its users do: they
+// Package e2e has the end-to-end suites, which use a lab as its users do: they
 // run the command line and kubectl, and look at the API servers of hub and
 // members. The same suites run on both providers; only those that talk to
 // running caches need kind, because the embedded lab's pods are simulated.

@@ -20,11 +20,11 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// drift is one thing that somebody does by hand in a member.
+// drift is one thing that another client does by hand in a member.
 type drift struct {
 	what   string
 	change func(ctx context.Context, m *testCluster, ns string)
-	// right is asked until it holds.
+	// right is polled until it passes.
 	right func(g Gomega, before, now children)
 	// What the hub says about it; no fields for a deletion.
 	object, field, manager string

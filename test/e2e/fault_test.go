@@ -58,7 +58,7 @@ func beginCache(ctx context.Context, ns, name string) {
 	Expect(lab.apply(ctx, manifest(ns, name, "replicas: 1\n"+inLab), "--timeout", "1s").code).To(BeElementOf(0, 3))
 }
 
-// exactly asserts that each member holds the children of these caches and no others,
+// exactly asserts that each member has the children of these caches and no others,
 // and that the hub says so.
 func exactly(ctx context.Context, ns string, replicas map[string]int32) {
 	GinkgoHelper()
@@ -212,7 +212,7 @@ var _ = Describe("a fault that is injected", Label("fault"), func() {
 		scale(ctx, ns, name, 3)
 		settled(ctx, ns, name, 3, whole...)
 		undo(ctx, id)
-		// The hub calls the fight over only after two quiet minutes, for which this does
+		// The hub calls the conflict over only after two quiet minutes, for which this does
 		// not wait; what it wants is there at once, or after its pause.
 		Eventually(ctx, func(g Gomega) {
 			g.Expect(*readChildren(ctx, g, lab.member(broken), ns).sets[name].Spec.Replicas).To(Equal(int32(3)))

@@ -40,7 +40,7 @@ type testLab struct {
 	name, provider string
 	// root is the project's folder, state the one of all labs.
 	root, state string
-	// own says that the suite makes and removes the lab.
+	// own reports whether the suite makes and removes the lab.
 	own     bool
 	hub     *testCluster
 	members []*testCluster
@@ -161,7 +161,7 @@ func (l *testLab) member(name string) *testCluster {
 	return nil
 }
 
-// reachable gives what the hub says of its connection to a member.
+// reachable returns what the hub says of its connection to a member.
 func reachable(member string) func(Gomega, context.Context) metav1.Condition {
 	return func(g Gomega, ctx context.Context) metav1.Condition {
 		var profile inventoryv1alpha1.ClusterProfile

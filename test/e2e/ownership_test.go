@@ -62,7 +62,7 @@ func running(ctx context.Context, g Gomega, m *testCluster, ns string) map[strin
 	return found
 }
 
-// adopted says that a StatefulSet controls every pod of the cache.
+// adopted reports whether a StatefulSet controls every pod of the cache.
 func adopted(ctx context.Context, g Gomega, m *testCluster, ns string) {
 	set := readChildren(ctx, g, m, ns).sets[ownedCache]
 	var pods corev1.PodList

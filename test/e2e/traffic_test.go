@@ -108,7 +108,7 @@ func (c *testCluster) runPod(ctx context.Context, ns, script string) string {
 	return string(out)
 }
 
-// busybox is the image of it that the node image holds, else the published one.
+// busybox is the image of it that the node image has, else the published one.
 func (c *testCluster) busybox(ctx context.Context, api kubernetes.Interface) string {
 	GinkgoHelper()
 	nodes, err := api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})

@@ -25,7 +25,7 @@ var dead = map[string]string{
 	"away-silent":   "https://192.0.2.1:6443",
 }
 
-// joinDead writes what `join` writes, which itself refuses a member that is away.
+// joinDead writes what `join` writes, which itself refuses a member that is unreachable.
 func joinDead(ctx context.Context, name, server string) {
 	GinkgoHelper()
 	kubeconfig := fmt.Sprintf(`apiVersion: v1

@@ -33,7 +33,7 @@ func TestRequest_FindsNamespaceAndPlace(t *testing.T) {
 		{"a read", "GET", "/apis/apps/v1/namespaces/shop/statefulsets/cache", "", "", "shop", "m:get:statefulsets:cache:1"},
 		{"a list", "GET", "/api/v1/namespaces/shop/services?labelSelector=x", "", "", "shop", "m:list:services::1"},
 		{"an apply", "PATCH", "/apis/apps/v1/namespaces/shop/statefulsets/cache?force=true", "application/apply-patch+yaml", "{}", "shop", "m:apply:statefulsets:cache:1"},
-		{"a rehearsal", "PATCH", "/apis/apps/v1/namespaces/shop/statefulsets/cache?dryRun=All", "application/apply-patch+cbor", "", "shop", "m:dry-apply:statefulsets:cache:1"},
+		{"a dry run", "PATCH", "/apis/apps/v1/namespaces/shop/statefulsets/cache?dryRun=All", "application/apply-patch+cbor", "", "shop", "m:dry-apply:statefulsets:cache:1"},
 		{"a status", "PATCH", "/apis/cache.reconcile-lab.io/v1alpha1/namespaces/shop/membercaches/cache.m/status", "application/merge-patch+json", "{}", "shop", "m:patch:membercaches.status:cache.m:1"},
 		{"a creation", "POST", "/apis/cache.reconcile-lab.io/v1alpha1/namespaces/shop/membercaches", "application/json", `{"metadata":{"name":"cache.m"}}`, "shop", "m:create:membercaches:cache.m:1"},
 		{"a namespace in protobuf", "POST", "/api/v1/namespaces", runtime.ContentTypeProtobuf, string(protobuf), "shop", "m:create:namespaces:shop:1"},
@@ -159,7 +159,7 @@ func TestNormalise_IgnoresWhatDiffersByRun(t *testing.T) {
 	}
 }
 
-// The informer begins its next watch after the version it got last. An event that is held
+// The informer begins its next watch after the version it got last. An event that is delayed
 // back for one case must not make it see again what it has seen of the others.
 func TestInformer_KeepsVersionAfterDelayedEvent(t *testing.T) {
 	process := &Process{Board: &Board{}}

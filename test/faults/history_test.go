@@ -336,7 +336,7 @@ func (w *world) drift(s step) error {
 			o.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(int32(2 + s.N)))
 		}
 	}
-	// Not always the same one: that would be a fight, which is fought slowly.
+	// Not always the same one: that would be a conflict, which is corrected with backoff.
 	editor := fmt.Sprintf("editor-%d", s.N)
 	return client.IgnoreNotFound(c.Patch(w.ctx, object, client.MergeFrom(before), client.FieldOwner(editor)))
 }
@@ -349,7 +349,7 @@ func with(m map[string]string, key, value string) map[string]string {
 	return m
 }
 
-// intrude makes an object of somebody else where a cache's Service would be, if
+// intrude makes an object of another owner where a cache's Service would be, if
 // nothing is there.
 func (w *world) intrude(s step) error {
 	service := &corev1.Service{ObjectMeta: w.at(s.Cache), Spec: corev1.ServiceSpec{

@@ -44,9 +44,9 @@ type world struct {
 
 	// caches that users want, by name.
 	caches map[string]*v1alpha1.CacheCluster
-	// kept are objects that nobody may touch: server, and the object as it was made.
+	// kept are objects that must not change: server, and the object as it was made.
 	kept []keptObject
-	// foreign says where somebody else's object stands in a cache's way.
+	// foreign says where another owner's object stands in a cache's way.
 	foreign map[place]bool
 	trace   *Trace
 }
@@ -248,7 +248,7 @@ func (w *world) untouched(ctx context.Context) error {
 	return nil
 }
 
-// reachable: every profile says that its member answers.
+// reachable: every profile reports that its member answers.
 func (w *world) reachable(ctx context.Context) error {
 	for name := range w.Members {
 		profile := &clusterinventory.ClusterProfile{}

@@ -28,7 +28,7 @@ import (
 // between two tries included.
 const settling = 90 * time.Second
 
-// settles waits until every invariant holds and nothing is written any more.
+// settles waits until every invariant is true and nothing is written any more.
 func (w *world) settles() error {
 	var last error
 	err := wait.PollUntilContextTimeout(w.ctx, 100*time.Millisecond, settling, true, func(ctx context.Context) (bool, error) {
@@ -71,7 +71,7 @@ func (w *world) invariants(ctx context.Context) error {
 	return nil
 }
 
-// isThere: the status is true, and every member holds what it should.
+// isThere: the status is true, and every member has what it should.
 func (w *world) isThere(ctx context.Context, name string) error {
 	cc := &v1alpha1.CacheCluster{}
 	if err := w.Hub.Client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, cc); err != nil {
@@ -94,7 +94,7 @@ func (w *world) isThere(ctx context.Context, name string) error {
 		case w.foreign[place{member, name}]:
 			inTheWay = append(inTheWay, member)
 			if entry.State != v1alpha1.MemberBlocked || entry.Reason != v1alpha1.ReasonObjectOfAnother {
-				return fmt.Errorf("%s is %s (%s) %s; somebody else's Service is in the way", member, entry.State, entry.Reason, entry.Message)
+				return fmt.Errorf("%s is %s (%s) %s; another owner's Service is in the way", member, entry.State, entry.Reason, entry.Message)
 			}
 		default:
 			if err := w.holds(ctx, cc, member, entry); err != nil {
@@ -122,7 +122,7 @@ func entryOf(cc *v1alpha1.CacheCluster, member string) *v1alpha1.ClusterStatus {
 	return nil
 }
 
-// holds: the children are there, applying them once more would change nothing, and
+// holds: the children exist, applying them once more would change nothing, and
 // the member's entry says so.
 func (w *world) holds(ctx context.Context, cc *v1alpha1.CacheCluster, member string, entry *v1alpha1.ClusterStatus) error {
 	mc := &v1alpha1.MemberCache{}

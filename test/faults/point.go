@@ -43,10 +43,10 @@ func (p Point) String() string {
 	return fmt.Sprintf("%s:%s:%s:%s:%d", p.Server, p.Verb, p.Kind, p.Name, p.N)
 }
 
-// Event says that the point is an event of a watch, not a request.
+// Event reports whether the point is an event of a watch, not a request.
 func (p Place) Event() bool { return p.Verb == strings.ToUpper(p.Verb) }
 
-// Mutates says that a request at this place changes something.
+// Mutates reports whether a request at this place changes something.
 func (p Place) Mutates() bool {
 	switch p.Verb {
 	case "create", "apply", "patch", "update", "delete":

@@ -226,7 +226,7 @@ func repaired(member string) func(*run, *v1alpha1.CacheCluster) error {
 	}
 }
 
-// reported: the status says that a child in the member differs.
+// reported: the status reports that a child in the member differs.
 func reported(member string) func(*run, *v1alpha1.CacheCluster) error {
 	return func(_ *run, cc *v1alpha1.CacheCluster) error {
 		if entry := entryOf(cc, member); entry == nil || len(entry.OpenDrifts) == 0 {
@@ -236,7 +236,7 @@ func reported(member string) func(*run, *v1alpha1.CacheCluster) error {
 	}
 }
 
-// left: the member holds no child, and the status names it no more.
+// left: the member has no child, and the status no longer names it.
 func left(member string) func(*run, *v1alpha1.CacheCluster) error {
 	return func(r *run, cc *v1alpha1.CacheCluster) error {
 		for i := range cc.Status.Clusters {
@@ -270,7 +270,7 @@ func livesAgain(r *run, cc *v1alpha1.CacheCluster) error {
 // at is the name of everything in a run.
 func (r *run) at() metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: r.namespace, Name: "cache"} }
 
-// patch changes an object as it is now; a conflict with another writer is tried again.
+// patch changes an object as it is now; a conflict with another writer is retried.
 func (r *run) patch(server string, object client.Object, manager string, how func()) error {
 	c := r.server(server)
 	return r.until("patch "+object.GetName(), 10*time.Millisecond, func(ctx context.Context) error {

@@ -20,7 +20,7 @@ var (
 	times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
-// Normalise gives an object as text without what differs from run to run: UIDs,
+// Normalise returns an object as text without what differs from run to run: UIDs,
 // versions, times, the name of its namespace. Of managedFields it keeps who owns
 // which fields.
 func Normalise(u *unstructured.Unstructured) string {
@@ -66,7 +66,7 @@ func Essence(u *unstructured.Unstructured) (text string, ready bool) {
 	return Normalise(object), ready
 }
 
-// owners has a line for each field that somebody owns.
+// owners has a line for each field that another client owns.
 func owners(object *unstructured.Unstructured) []any {
 	found := map[string]bool{}
 	for _, e := range object.GetManagedFields() {
@@ -148,7 +148,7 @@ func Differ(a, b map[string]string) string {
 	return text
 }
 
-// WithoutLastDrift leaves out which drift was put right last. A process that is
+// WithoutLastDrift leaves out which drift was corrected last. A process that is
 // killed between a repair and its report takes that with it: it is over, and in the
 // member nothing of it is left to be seen.
 func WithoutLastDrift(state map[string]string) map[string]string {

@@ -17,7 +17,7 @@ type Trace struct {
 	hit     time.Time
 	// dead: the process was killed as far as this namespace is concerned.
 	dead bool
-	// held counts events that are kept back and tricks that are not over.
+	// delayed counts events that are delayed and tricks that are not over.
 	held int
 	// flying are requests that are not answered yet.
 	flying    int
@@ -62,7 +62,7 @@ func (t *Trace) Revive() {
 	}
 }
 
-// meet counts a place and gives the fault to inject, if any. A request of a process
+// meet counts a place and returns the fault to inject, if any. A request of a process
 // that is dead is not counted.
 func (t *Trace) meet(p Place) (entry int, f Fault, dead bool) {
 	t.mu.Lock()
@@ -145,7 +145,7 @@ func (t *Trace) Hit() time.Time {
 	return t.hit
 }
 
-// Quiet is how long nothing was tried to be written and no event has been kept back.
+// Quiet is how long nothing was tried to be written and no event has been delayed.
 func (t *Trace) Quiet() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -23,7 +23,7 @@ func (p Point) Optional() bool {
 }
 
 // The tolerance for optional points that are not reached. 2.0 % were not reached in a
-// whole suite on two quiet cores (116 of 5,662 cases), 4.4 % beside other work. A few are
+// whole suite on two quiet cores (116 of 5,662 cases), 4.4 % besides other work. A few are
 // always allowed, because a small selection has no meaningful share.
 const (
 	toleratedShare = 0.10

@@ -15,7 +15,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// How long an event is kept back, how long a missed one stays so, and how long a
+// How long an event is delayed, how long a missed one stays so, and how long a
 // stale cache waits for the next version.
 const (
 	delay     = 500 * time.Millisecond
@@ -110,7 +110,7 @@ func (t *tap) makeStale(object string) {
 	t.stale[object] = true
 }
 
-// line is a queue of events that are kept back: those of a namespace, or of one
+// line is a queue of events that are delayed: those of a namespace, or of one
 // object that is stale.
 type line struct {
 	trace  *Trace
@@ -177,7 +177,7 @@ func (w *tappedWatch) send(e watch.Event) {
 	}
 }
 
-// take handles an event and says whether the watch goes on.
+// take handles an event and reports whether the watch goes on.
 func (w *tappedWatch) take(e watch.Event) bool {
 	object, err := meta.Accessor(e.Object)
 	if err == nil {
@@ -274,7 +274,7 @@ func (w *tappedWatch) free(id string, l *line) {
 	l.trace.hold(-1)
 }
 
-// catchUp tells the informer the newest version after an event that came late. It would
+// catchUp reports the informer the newest version after an event that came late. It would
 // begin its next watch after that one, and see again what it has seen of all namespaces,
 // which no API server does to it.
 func (w *tappedWatch) catchUp(late runtime.Object) {
@@ -304,7 +304,7 @@ func (w *tappedWatch) release(now time.Time) {
 	}
 }
 
-// discard drops what is kept back: the next list shows it.
+// discard drops what is delayed: the next list shows it.
 func (w *tappedWatch) discard() {
 	for id, l := range w.lines {
 		delete(w.lines, id)

@@ -68,7 +68,7 @@ func StartFleet(ctx context.Context, crds string, change func(*StandIn), members
 	return f, nil
 }
 
-// Go runs work until Stop, which waits for its end and gives its error.
+// Go runs work until Stop, which waits for its end and returns its error.
 func (f *Fleet) Go(work func(context.Context) error) {
 	f.working.Go(func() {
 		err := work(f.context)

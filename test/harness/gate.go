@@ -8,7 +8,7 @@ import (
 )
 
 // Gate is an address in front of an API server that can be made to behave as a
-// member that is away does.
+// member that is unreachable does.
 type Gate struct {
 	target, address string
 
@@ -18,7 +18,7 @@ type Gate struct {
 	working  sync.WaitGroup
 }
 
-// NewGate gives a gate whose port is closed. target is host:port.
+// NewGate returns a gate whose port is closed. target is host:port.
 func NewGate(ctx context.Context, target string) (*Gate, error) {
 	// A port that was just free stays so long enough, on a machine's loopback.
 	probe, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -35,7 +35,7 @@ func (g *Gate) Address() string { return g.address }
 // Swallow accepts connections and never answers.
 func (g *Gate) Swallow(ctx context.Context) error { return g.listen(ctx, false) }
 
-// Forward lets everything through.
+// Forward forwards everything.
 func (g *Gate) Forward(ctx context.Context) error { return g.listen(ctx, true) }
 
 // Close refuses connections and breaks those that there are.

@@ -40,7 +40,7 @@ func StartManager(config *rest.Config, change func(*manager.Options)) (*Manager,
 // Cancel asks it to end, as SIGTERM does.
 func (m *Manager) Cancel() { m.cancel() }
 
-// Done gives what Start returned, once.
+// Done returns what Start returned, once.
 func (m *Manager) Done() <-chan error { return m.done }
 
 // Stop ends it as SIGTERM does, and waits for that.

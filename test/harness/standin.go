@@ -20,7 +20,7 @@ import (
 )
 
 // StandIn does a member's controllers' work, as soon as the member's API server
-// tells of it. What fails is tried again.
+// reports it. What fails is retried.
 type StandIn struct {
 	// Delay is how long pods take to start.
 	Delay time.Duration
@@ -39,7 +39,7 @@ type work struct {
 	ready bool
 }
 
-// again is how long after a failure an object is looked at once more; a held one too.
+// again is how long after a failure an object is looked at once more; a delayed one too.
 const again = 100 * time.Millisecond
 
 // NewStandIn for a member.
@@ -159,7 +159,7 @@ func (i *StandIn) ready(ctx context.Context, w work, set *appsv1.StatefulSet) er
 }
 
 // collect is the garbage collector: whatever is deleted in the foreground, or with
-// its dependents left behind, has none here and may go.
+// its dependents orphaned, has none here and may go.
 func (i *StandIn) collect(ctx context.Context, object client.Object) error {
 	left := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(f string) bool {
 		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents

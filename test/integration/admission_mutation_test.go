@@ -56,7 +56,7 @@ func TestAdmissionMutation_ReportsReplicasAsNotApplied(t *testing.T) {
 	if err := server.Delete(t.Context(), binding); err != nil {
 		t.Fatal(err)
 	}
-	// Nothing announces that, so it is tried again.
+	// Nothing announces that, so it is retried.
 	becomes(t, cc, "has three pods", func(cc *v1alpha1.CacheCluster) error {
 		if reload(t, server, set); *set.Spec.Replicas != 3 {
 			return errors.New("not three")

@@ -17,7 +17,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/test/harness"
 )
 
-// countWrites gives a count of the writes to the hub's objects of a cache from now on.
+// countWrites returns a count of the writes to the hub's objects of a cache from now on.
 func countWrites(t *testing.T, cc *v1alpha1.CacheCluster) func() int {
 	t.Helper()
 	watching, err := client.NewWithWatch(lab.Hub.Config, client.Options{Scheme: harness.Scheme()})
@@ -61,7 +61,7 @@ func TestConflict_IsRetriedWithBackoffAndFewHubWrites(t *testing.T) {
 		return false, nil
 	})
 	entry := inState(t, cc, one, v1alpha1.MemberBlocked, v1alpha1.ReasonDriftFight)
-	// Two for each of five quick repairs, two that say that it is a fight, and a few that
+	// Two for each of five quick repairs, two that say that it is a conflict, and a few that
 	// count pods.
 	n := written()
 	t.Logf("%d writes to the hub in forty flips", n)
@@ -79,7 +79,7 @@ func TestConflict_IsRetriedWithBackoffAndFewHubWrites(t *testing.T) {
 	if *set.Spec.Replicas != 5 {
 		t.Errorf("%d replicas: it was put right in the middle of the fight", *set.Spec.Replicas)
 	}
-	// A changed wish does not wait.
+	// A changed spec does not wait.
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Version = "1.6.39" })
 	eventually(t, "the new image", func(ctx context.Context) error {
 		if err := server.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
@@ -93,7 +93,7 @@ func TestConflict_IsRetriedWithBackoffAndFewHubWrites(t *testing.T) {
 	if err := server.Patch(t.Context(), set, patch, client.FieldOwner("other-controller")); err != nil {
 		t.Fatal(err)
 	}
-	// It is put right when the status said so, and all is well two minutes later.
+	// It is corrected when the status said so, and all is well two minutes later.
 	eventually(t, "the slow repair", func(ctx context.Context) error {
 		if err := server.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil || ptr.Deref(set.Spec.Replicas, -1) != 2 {
 			return fmt.Errorf("%d replicas, %v", ptr.Deref(set.Spec.Replicas, -1), err)

@@ -13,8 +13,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 )
 
-// A field that was patched back is held by an entry of its own, which an apply
-// does not let go of: without care it would stay for ever.
+// A field that was patched back is owned by an entry of its own, which an apply
+// does not released of: without care it would stay for ever.
 func TestCorrectionPatch_ReleasesFieldThatSpecNoLongerSets(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "mend")
@@ -25,7 +25,7 @@ func TestCorrectionPatch_ReleasesFieldThatSpecNoLongerSets(t *testing.T) {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions"}}
 
 	edit(t, one, set, func() { set.Spec.MinReadySeconds = 9 })
-	eventually(t, "minReadySeconds is put back", func(context.Context) error {
+	eventually(t, "minReadySeconds is corrected", func(context.Context) error {
 		reload(t, lab.Members[one].Client, set)
 		if set.Spec.MinReadySeconds != 5 {
 			return fmt.Errorf("it is %d", set.Spec.MinReadySeconds)

@@ -26,7 +26,7 @@ func TestDeletion_RemovesPodsBeforeService(t *testing.T) {
 	if err := lab.Hub.Client.Delete(t.Context(), cc); err != nil {
 		t.Fatal(err)
 	}
-	becomes(t, cc, "says what it waits for", func(cc *v1alpha1.CacheCluster) error {
+	becomes(t, cc, "reports what it waits for", func(cc *v1alpha1.CacheCluster) error {
 		entry, err := statusOf(cc, one)
 		if err != nil {
 			return err
@@ -125,7 +125,7 @@ func TestDeletion_HonorsPolicyThatChangesWithIt(t *testing.T) {
 			if err := lab.startManager(); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the member is let go", func(ctx context.Context) error {
+			eventually(t, "the MemberCache is gone", func(ctx context.Context) error {
 				var left v1alpha1.MemberCacheList
 				if err := lab.Hub.Client.List(ctx, &left, client.InNamespace(ns)); err != nil {
 					return err

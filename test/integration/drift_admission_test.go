@@ -60,7 +60,7 @@ func admits(t *testing.T, member, ns string) {
 }
 
 // What admission adds to a write is nobody's, so it is no foreign field; and where it
-// puts back what somebody owned and the hub removed, that has an end.
+// puts back what another client owned and the hub removed, that has an end.
 func TestDrift_DoesNotRemoveSidecarOfAdmissionEndlessly(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "mesh")
@@ -104,7 +104,7 @@ func TestDrift_DoesNotRemoveSidecarOfAdmissionEndlessly(t *testing.T) {
 	}
 	isReady(t, cc)
 	if n := countOf(t, cc, one); n != 0 {
-		t.Errorf("what is nobody's was removed %d times", n)
+		t.Errorf("what nobody owns was removed %d times", n)
 	}
 	becomes(t, owned, "has come to rest", func(owned *v1alpha1.CacheCluster) error {
 		entry, err := statusOf(owned, one)
@@ -116,8 +116,8 @@ func TestDrift_DoesNotRemoveSidecarOfAdmissionEndlessly(t *testing.T) {
 		}
 		return nil
 	})
-	t.Logf("owned: %s, %d times put right", owned.Status.Clusters[0].Reason, countOf(t, owned, one))
+	t.Logf("owned: %s, %d times corrected", owned.Status.Clusters[0].Reason, countOf(t, owned, one))
 	if n := countOf(t, owned, one); n > 6 {
-		t.Errorf("it was tried to remove the sidecar %d times", n)
+		t.Errorf("the sidecar was removed %d times", n)
 	}
 }

@@ -66,7 +66,7 @@ func TestForeignFields_AreReportedAndKept(t *testing.T) {
 		}
 		return nil
 	})
-	// The children are what the spec asks, with something beside.
+	// The children are what the spec asks, with something besides.
 	isReady(t, cc)
 	if c := meta.FindStatusCondition(memberCacheOf(t, cc, one).Status.Conditions, v1alpha1.ConditionApplied); c == nil || c.Status != metav1.ConditionTrue {
 		t.Errorf("Applied is %+v", c)
@@ -137,9 +137,9 @@ func TestForeignFields_AreRemovedAndNothingElse(t *testing.T) {
 	edit(t, one, set, func() { set.Labels["team"] = "checkout" })
 	update("1.6.39")
 	if n := countOf(t, cc, one); n != settled {
-		t.Errorf("%d drifts were put right, before %d", n, settled)
+		t.Errorf("%d drifts were corrected, before %d", n, settled)
 	}
-	// What is put back by somebody is removed again.
+	// What is put back by another client is removed again.
 	inject(t, one, ns)
 	eventually(t, "the foreign fields are gone again", stripped)
 }
@@ -191,11 +191,11 @@ func TestAutoscaler_OwnsReplicasWithinItsRange(t *testing.T) {
 	}
 	scale(t, one, ns, 5)
 	ready(5)
-	// A repair and a changed wish leave the replicas alone, also a wish for others.
+	// A repair and a changed spec leave the replicas alone, also a spec for others.
 	edit(t, one, set, func() { set.Spec.Template.Spec.Containers[0].Image = "memcached:evil" })
-	becomes(t, cc, "puts the image right", func(cc *v1alpha1.CacheCluster) error {
+	becomes(t, cc, "corrects the image", func(cc *v1alpha1.CacheCluster) error {
 		if n := countOf(t, cc, one); n != 1 {
-			return fmt.Errorf("%d drifts were put right", n)
+			return fmt.Errorf("%d drifts were corrected", n)
 		}
 		return nil
 	})

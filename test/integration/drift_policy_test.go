@@ -49,7 +49,7 @@ func driftsOf(open []v1alpha1.DriftFinding) []string {
 	return short
 }
 
-// opens waits until a member's open drifts are these, and gives the reason of the
+// opens waits until a member's open drifts are these, and returns the reason of the
 // condition Drifted, "" where there is none.
 func opens(t *testing.T, cc *v1alpha1.CacheCluster, member string, want ...string) string {
 	t.Helper()
@@ -110,10 +110,10 @@ func TestDriftReport_ReportsAndDoesNotCorrect(t *testing.T) {
 	ofBudget := "PodDisruptionBudget/sessions deleted by unknown"
 	opens(t, cc, one, ofBudget, ofService, ofSet)
 	if n := countOf(t, cc, one); n != 0 {
-		t.Errorf("%d drifts were put right", n)
+		t.Errorf("%d drifts were corrected", n)
 	}
 
-	// All five pods that somebody asked for are ready, and the children are not as the
+	// All five pods that another client asked for are ready, and the children are not as the
 	// spec asks.
 	becomes(t, cc, "is ready, with five pods", func(cc *v1alpha1.CacheCluster) error {
 		if entry, err := statusOf(cc, one); err != nil || entry.ReadyReplicas != 5 {
@@ -137,13 +137,13 @@ func TestDriftReport_ReportsAndDoesNotCorrect(t *testing.T) {
 		t.Errorf("replicas %d, port %s: something was put back", *set.Spec.Replicas, service.Spec.Ports[0].TargetPort.String())
 	}
 
-	// Who changes it back by hand has nothing more to be told, and it stays as it is.
+	// Who changes it back by hand has nothing more to be reported, and it stays as it is.
 	edit(t, one, service, func() { service.Spec.Ports[0].TargetPort = intstr.FromString("client") })
 	opens(t, cc, one, ofBudget, ofSet)
 	edit(t, one, service, func() { service.Spec.Ports[0].TargetPort = intstr.FromInt32(80) })
 	opens(t, cc, one, ofBudget, ofService, ofSet)
 
-	// A changed wish is applied in full, to what is there.
+	// A changed spec is applied in full, to what is there.
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Version = "1.6.39" })
 	eventually(t, "the new image", func(ctx context.Context) error {
 		if err := server.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
@@ -173,7 +173,7 @@ func TestDriftReport_ReportsAndDoesNotCorrect(t *testing.T) {
 	}
 }
 
-// Without its mark a changed wish can't be told from a changed object.
+// Without its mark a changed spec can't be reported from a changed object.
 func TestDriftReport_AppliesChangedSpecToChildWithoutOwnerMark(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "drift-report-mark")
@@ -231,14 +231,14 @@ func TestDriftIgnore_AllowsFieldToItsManager(t *testing.T) {
 	edit(t, one, service, func() { service.Spec.Ports[0].TargetPort = intstr.FromInt32(80) })
 	edit(t, one, budget, func() { budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(2)) })
 
-	// Something else drifts and is put right; a changed wish is applied. Neither takes
+	// Something else drifts and is corrected; a changed spec is applied. Neither takes
 	// back what is ignored.
 	edit(t, one, set, func() { set.Spec.Template.Spec.Containers[0].Image = "memcached:evil" })
 	edit(t, one, service, func() { service.Labels[v1alpha1.LabelName] = "mine" })
 	edit(t, one, budget, func() { budget.Labels[v1alpha1.LabelName] = "mine" })
 	becomes(t, cc, "puts the rest right", func(cc *v1alpha1.CacheCluster) error {
 		if n := countOf(t, cc, one); n != 3 {
-			return fmt.Errorf("%d drifts were put right, want 3", n)
+			return fmt.Errorf("%d drifts were corrected, want 3", n)
 		}
 		return nil
 	})
@@ -261,7 +261,7 @@ func TestDriftIgnore_AllowsFieldToItsManager(t *testing.T) {
 	}
 	opens(t, cc, one)
 	if n := countOf(t, cc, one); n != 3 {
-		t.Errorf("%d drifts were put right, want 3", n)
+		t.Errorf("%d drifts were corrected, want 3", n)
 	}
 
 	// The rule is about one manager.

@@ -138,7 +138,7 @@ func TestDrift_IsCorrectedInItsMemberOnly(t *testing.T) {
 
 				becomes(t, cc, "reports the repair in "+member, func(cc *v1alpha1.CacheCluster) error {
 					if n := countOf(t, cc, member); n != before+1 {
-						return fmt.Errorf("%d drifts were put right, want %d", n, before+1)
+						return fmt.Errorf("%d drifts were corrected, want %d", n, before+1)
 					}
 					return nil
 				})
@@ -177,7 +177,7 @@ func TestDrift_IsCorrectedInItsMemberOnly(t *testing.T) {
 	}
 }
 
-// wishes are labels, marks and spec of each child: all that drift can be about.
+// desired fields are labels, marks and spec of each child: all that drift can be about.
 func wishes(t *testing.T, member, namespace, name string) map[string]any {
 	t.Helper()
 	found := map[string]any{}
@@ -229,7 +229,7 @@ func TestDrift_KeepsFieldsOfOtherManagers(t *testing.T) {
 	edit(t, one, set, func() { set.Spec.Template.Spec.Containers[0].Image = "memcached:evil" })
 	becomes(t, cc, "reports one repair", func(cc *v1alpha1.CacheCluster) error {
 		if n := countOf(t, cc, one); n != 1 {
-			return fmt.Errorf("%d drifts were put right", n)
+			return fmt.Errorf("%d drifts were corrected", n)
 		}
 		return nil
 	})
@@ -242,7 +242,7 @@ func TestDrift_KeepsFieldsOfOtherManagers(t *testing.T) {
 		set.Annotations["example.org/note"] != "x" || set.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] == "" {
 		t.Errorf("something of another manager was removed: %v, labels %v", containers, set.Labels)
 	}
-	// A changed wish of ours keeps it too.
+	// A changed spec of ours keeps it too.
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Version = "1.6.39" })
 	eventually(t, "the new image", func(ctx context.Context) error {
 		if err := server.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
@@ -276,7 +276,7 @@ func TestDrift_RecreatesTerminatingChildOnceItIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := service.UID
-	becomes(t, cc, "says what it waits for", func(cc *v1alpha1.CacheCluster) error {
+	becomes(t, cc, "reports what it waits for", func(cc *v1alpha1.CacheCluster) error {
 		entry, err := statusOf(cc, one)
 		if err != nil {
 			return err

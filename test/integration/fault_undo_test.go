@@ -29,7 +29,7 @@ import (
 // for nothing.
 type provided struct{ cluster.Provider }
 
-// asLab gives the test's fleet the folder of a lab.
+// asLab returns the test's fleet the folder of a lab.
 func asLab(t *testing.T) *cluster.Lab {
 	t.Helper()
 	l := &cluster.Lab{Name: "test", Dir: t.TempDir()}

@@ -41,7 +41,7 @@ func full() v1alpha1.CacheTemplate {
 }
 
 // Drift is the difference between what we compute that we own and what the API
-// server says that we own; were they not equal straight after an apply, there
+// server reports that we own; were they not equal straight after an apply, there
 // would be drift for ever or drift that is never seen.
 func TestFieldOwnership_OfAPIServerEqualsDrift(t *testing.T) {
 	t.Parallel()

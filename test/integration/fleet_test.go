@@ -172,7 +172,7 @@ func versionsOf(t *testing.T, member, namespace, name string) map[string]string 
 	return found
 }
 
-// gone waits until a member holds none of a cache's children.
+// gone waits until a member has none of a cache's children.
 func gone(t *testing.T, member, namespace, name string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("the children of %s/%s leave %s", namespace, name, member), func(ctx context.Context) error {

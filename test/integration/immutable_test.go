@@ -87,7 +87,7 @@ func TestImmutableField_IsNamedWhileOthersAreApplied(t *testing.T) {
 	})
 	reload(t, lab.Members[one].Client, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions-client"}})
 
-	// Drift is put right, and a child that is not wanted any more is removed.
+	// Drift is corrected, and a child that is not wanted any more is removed.
 	set := setOf(t, one, ns, "sessions")
 	edit(t, one, set, func() { set.Spec.Template.Spec.Containers[0].Image = "memcached:evil" })
 	becomesSet(t, one, ns, "sessions", "has its image back", func(set *appsv1.StatefulSet) error {
@@ -101,7 +101,7 @@ func TestImmutableField_IsNamedWhileOthersAreApplied(t *testing.T) {
 		return notThere(ctx, lab.Members[one].Client, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions-client"}})
 	})
 
-	// A state that waits for somebody writes nothing.
+	// A state that waits for another client writes nothing.
 	inState(t, cc, one, v1alpha1.MemberBlocked, v1alpha1.ReasonImmutableField)
 	staysQuiet(t, ns)
 
@@ -220,7 +220,7 @@ func TestRecreate_ReplacesServiceWithOtherClusterIP(t *testing.T) {
 	ns := namespace(t, "immutable-service")
 	cc := create(t, cache(ns, "sessions", two))
 	isReady(t, cc)
-	// With our mark, as if somebody had deleted ours and written it back from a file.
+	// With our mark, as if someone had deleted ours and written it back from a file.
 	marks := &v1alpha1.MemberCache{Spec: v1alpha1.MemberCacheSpec{CacheClusterUID: string(cc.UID), Cluster: one}}
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions", Labels: render.Labels("sessions", one),

@@ -8,13 +8,13 @@ import (
 )
 
 // intercepted answers requests to members in place of their API servers, by what
-// the path holds.
+// the path has.
 var intercepted struct {
 	mu      sync.Mutex
 	answers map[string]func(*http.Request) *http.Response
 }
 
-// intercept gives requests whose path holds part to answer until the test ends; a
+// intercept returns requests whose path has part to answer until the test ends; a
 // nil response lets the request through.
 func intercept(t *testing.T, part string, answer func(*http.Request) *http.Response) {
 	t.Helper()

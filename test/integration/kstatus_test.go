@@ -16,7 +16,7 @@ import (
 )
 
 // reads waits until kstatus, by which Flux, Argo CD and kubectl wait read objects,
-// gives the wanted word for a CacheCluster and its MemberCaches.
+// returns the wanted word for a CacheCluster and its MemberCaches.
 func reads(t *testing.T, namespace string, want status.Status) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("kstatus reads %s", want), func(ctx context.Context) error {
@@ -62,7 +62,7 @@ func TestKstatus_MatchesOurConditions(t *testing.T) {
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Pod = nil })
 	reads(t, ns, status.CurrentStatus)
 
-	// Deleting waits for the member: a finalizer of somebody else holds the Service.
+	// Deleting waits for the member: a finalizer of another owner has the Service.
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions"}}
 	edit(t, one, service, func() { service.Finalizers = []string{"example.org/hold"} })
 	if err := lab.Hub.Client.Delete(t.Context(), cc); err != nil {

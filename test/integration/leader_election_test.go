@@ -77,7 +77,7 @@ func TestLeaderElection_ReplacesLeaderThatLosesItsLease(t *testing.T) {
 		t.Error("the leader that lost its lease works on")
 	}
 	if diff := cmp.Diff(before, uidsOf(t, ns, "kept", one, two)); diff != "" {
-		t.Errorf("something was made anew (-before +after):\n%s", diff)
+		t.Errorf("something was recreated (-before +after):\n%s", diff)
 	}
 	if err := lab.Hub.Client.Delete(t.Context(), kept); err != nil {
 		t.Fatal(err)

@@ -22,8 +22,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/test/harness"
 )
 
-// freezer holds back the events of some kinds, as a watch cache that lags does. What
-// is held back comes in order once it thaws.
+// freezer delays the events of some kinds, as a watch cache that lags does. What
+// is delayed comes in order once it thaws.
 type freezer struct {
 	holds func(runtime.Object) bool
 
@@ -99,7 +99,7 @@ func (f *freezer) held(w watch.Interface) watch.Interface {
 	return out
 }
 
-// secondManager runs beside the first one, without an election, until the test ends.
+// secondManager runs besides the first one, without an election, until the test ends.
 func secondManager(t *testing.T, change func(*manager.Options)) (stop func()) {
 	t.Helper()
 	second, err := harness.StartManager(lab.Hub.Config, change)
@@ -206,7 +206,7 @@ func TestManager_TwoActiveDoNotConflict(t *testing.T) {
 	stop()
 	isReady(t, kept)
 	if diff := cmp.Diff(before, uidsOf(t, ns, "kept", one, two)); diff != "" {
-		t.Errorf("something was made anew (-before +after):\n%s", diff)
+		t.Errorf("something was recreated (-before +after):\n%s", diff)
 	}
 }
 

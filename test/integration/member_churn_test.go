@@ -84,7 +84,7 @@ func seriesOf(t *testing.T, cluster string) (found []string) {
 	return found
 }
 
-// Not parallel: it counts what the whole process holds. One member hangs all the time,
+// Not parallel: it counts what the whole process has. One member hangs all the time,
 // which must not keep another from joining and leaving.
 func TestMemberChurn_LeaksNothingInHubProcess(t *testing.T) {
 	hole := behindAGate(t, "abyss", lab.Members[two])
@@ -110,7 +110,7 @@ func TestMemberChurn_LeaksNothingInHubProcess(t *testing.T) {
 		if err := membership.Join(t.Context(), lab.Hub.Config, guest.Config, "guest", membership.Options{Labels: map[string]string{"guest": "yes"}}); err != nil {
 			t.Fatal(err)
 		}
-		// The CacheCluster tells of progress every two seconds only.
+		// The CacheCluster reports progress every two seconds only.
 		eventually(t, "the guest is ready", func(ctx context.Context) error {
 			mc := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: cc.Name + ".guest"}}
 			if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(mc), mc); err != nil {

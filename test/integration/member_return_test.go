@@ -120,7 +120,7 @@ func TestCredentialRotation_CorrectsDriftMeanwhile(t *testing.T) {
 	isReady(t, cc)
 	becomes(t, cc, "counts each", func(cc *v1alpha1.CacheCluster) error {
 		if n := countOf(t, cc, "turns"); n != 5 {
-			return fmt.Errorf("%d drifts were put right", n)
+			return fmt.Errorf("%d drifts were corrected", n)
 		}
 		return nil
 	})

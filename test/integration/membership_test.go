@@ -33,7 +33,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/test/harness"
 )
 
-// startAPIServer gives a server that no other test uses.
+// startAPIServer returns a server that no other test uses.
 func startAPIServer(t *testing.T, crds ...string) *harness.Server {
 	t.Helper()
 	s, err := harness.Start(t.Context(), crds...)
@@ -603,7 +603,7 @@ func TestUp_RepairsLabWithRecreatedMember(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const ending = "ending the membership of the cluster that it had before"
+	const ending = "removing the membership of the earlier cluster"
 	up(first)
 	held := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sessions.member-1", Finalizers: []string{v1alpha1.Finalizer}}}
 	held.Spec.CacheCluster, held.Spec.Cluster, held.Spec.Revision = "sessions", "member-1", "r1"
@@ -611,7 +611,7 @@ func TestUp_RepairsLabWithRecreatedMember(t *testing.T) {
 
 	up(first)
 	if slices.Contains(told, ending) {
-		t.Errorf("an up of a lab that is whole told %q", told)
+		t.Errorf("an up of a complete lab reported %q", told)
 	}
 	if err := hub.Client.Get(t.Context(), client.ObjectKeyFromObject(held), held); err != nil {
 		t.Fatalf("the MemberCache, after an up of a lab that is whole: %v", err)
@@ -619,7 +619,7 @@ func TestUp_RepairsLabWithRecreatedMember(t *testing.T) {
 
 	up(second)
 	if !slices.Contains(told, ending) {
-		t.Errorf("it told %q, not that it ended a membership", told)
+		t.Errorf("reported steps %q, want one about the earlier membership", told)
 	}
 	if host := credential(t, hub, "member-1").Host; host != second.Config.Host {
 		t.Errorf("the hub has a credential for %s, want %s", host, second.Config.Host)
@@ -639,7 +639,7 @@ func onMember(found map[string]string) map[string]string {
 	return found
 }
 
-// uidOf is what tells a cluster from all others.
+// uidOf is what reports a cluster from all others.
 func uidOf(t *testing.T, s *harness.Server) string {
 	t.Helper()
 	var system corev1.Namespace
@@ -695,7 +695,7 @@ func credentialUser(t *testing.T, hub *harness.Server, name string) string {
 	return review.Status.UserInfo.Username
 }
 
-// may says whether user has a right in the member, by the member's own account.
+// may reports whether user has a right in the member, by the member's own account.
 func may(t *testing.T, member *harness.Server, user, groupResource, verb string) bool {
 	t.Helper()
 	group, resource, _ := strings.Cut(groupResource, "/")

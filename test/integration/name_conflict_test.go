@@ -20,7 +20,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// Between the look at a cache and the write, an object may be deleted, and somebody
+// Between the look at a cache and the write, an object may be deleted, and another client
 // else's may take its name. Repairs are forced, so nothing else would hold them off.
 func TestNameConflict_CorrectionRequiresUIDOfReadObject(t *testing.T) {
 	t.Parallel()
@@ -54,11 +54,11 @@ func TestNameConflict_CorrectionRequiresUIDOfReadObject(t *testing.T) {
 	tryAgain(repair())
 	reload(t, server, theirs)
 	if len(theirs.Labels) > 0 || len(theirs.Spec.Ports) != 1 {
-		t.Errorf("somebody else's Service was taken over: labels %v, ports %v", theirs.Labels, theirs.Spec.Ports)
+		t.Errorf("another owner's Service was taken over: labels %v, ports %v", theirs.Labels, theirs.Spec.Ports)
 	}
 }
 
-// desiredOf gives the children of a headless cache, and the mark of their owner.
+// desiredOf returns the children of a headless cache, and the mark of their owner.
 func desiredOf(t *testing.T, ns, name string, uid types.UID) ([]apply.Desired, string) {
 	t.Helper()
 	mc := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name + ".x", UID: uid}, Spec: v1alpha1.MemberCacheSpec{CacheCluster: name, Cluster: "x"}}
@@ -80,7 +80,7 @@ func memberNamespace(t *testing.T, server client.Client, ns string) {
 	}
 }
 
-// They have one field manager, so no conflict of fields holds one of them off.
+// They have one field manager, so no conflict of fields keeps one of them off.
 func TestNameConflict_OneOfTwoHubsCreatesTheObject(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "two-hubs")

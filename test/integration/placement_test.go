@@ -131,7 +131,7 @@ func TestUpdate_ReachesEveryMemberAndPrunesChildren(t *testing.T) {
 	}
 	for _, member := range []string{one, two} {
 		if n := countOf(t, cc, member); n != 0 {
-			t.Errorf("%d drifts in %s: a changed wish is none", n, member)
+			t.Errorf("%d drifts in %s: a changed spec is none", n, member)
 		}
 	}
 
@@ -155,7 +155,7 @@ func TestUpdate_ReachesEveryMemberAndPrunesChildren(t *testing.T) {
 		})
 	})
 
-	t.Run("a field that can't change in place blocks, and is let go when it is put back", func(t *testing.T) {
+	t.Run("a field that can't change in place blocks, and is let go when it is corrected", func(t *testing.T) {
 		before := setOf(t, one, ns, "sessions")
 		change(t, cc, func(cc *v1alpha1.CacheCluster) {
 			cc.Spec.Pod = &v1alpha1.PodSpec{Management: v1alpha1.PodManagementOrderedReady}
@@ -197,7 +197,7 @@ func TestNameConflict_ObjectOfAnotherOwnerIsNamedAndKept(t *testing.T) {
 	contains(t, "message", entry.Message, "StatefulSet/sessions", "helm")
 	contains(t, "hint", entry.Hint, "kubectl delete -n "+ns+" statefulset/sessions")
 	inState(t, cc, two, v1alpha1.MemberReady, v1alpha1.ReasonPodsReady)
-	becomes(t, cc, "says so", func(cc *v1alpha1.CacheCluster) error {
+	becomes(t, cc, "reports it", func(cc *v1alpha1.CacheCluster) error {
 		return has(cc, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonMembersBlocked)
 	})
 
@@ -230,7 +230,7 @@ func TestNameConflict_ObjectOfAnotherOwnerIsNamedAndKept(t *testing.T) {
 }
 
 // A Service with an address of its own cannot become a headless one: the API server
-// calls our intent invalid, and what stands in the way is somebody else's object.
+// calls our intent invalid, and what stands in the way is another owner's object.
 func TestNameConflict_InvalidServiceOfAnotherOwnerIsNamed(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "foreign-service")
@@ -257,7 +257,7 @@ func TestPlacement_UnknownMemberDoesNotDelayOthers(t *testing.T) {
 	entry := inState(t, cc, "nowhere", v1alpha1.MemberBlocked, v1alpha1.ReasonUnknownMember)
 	contains(t, "message", entry.Message, "spec.placement.clusters[0]", `"nowhere"`)
 	contains(t, "hint", entry.Hint, "reconcile-lab join nowhere")
-	becomes(t, cc, "says so", func(cc *v1alpha1.CacheCluster) error {
+	becomes(t, cc, "reports it", func(cc *v1alpha1.CacheCluster) error {
 		return has(cc, v1alpha1.ConditionPlaced, metav1.ConditionFalse, v1alpha1.ReasonUnknownMembers)
 	})
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Placement.Clusters = []string{one} })
@@ -270,7 +270,7 @@ func TestPlacement_WithoutMatchReportsCause(t *testing.T) {
 	cc := cache(ns, "sessions")
 	cc.Spec.Placement = v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}}
 	create(t, cc)
-	becomes(t, cc, "says so", func(cc *v1alpha1.CacheCluster) error {
+	becomes(t, cc, "reports it", func(cc *v1alpha1.CacheCluster) error {
 		if err := has(cc, v1alpha1.ConditionPlaced, metav1.ConditionFalse, v1alpha1.ReasonNoMatchingMembers); err != nil {
 			return err
 		}
@@ -286,7 +286,7 @@ func TestPlacement_WithoutMatchReportsCause(t *testing.T) {
 		change(t, cc, func(cc *v1alpha1.CacheCluster) {
 			cc.Spec.Placement.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Near", Values: []string{"x"}}}}
 		})
-		becomes(t, cc, "says so", func(cc *v1alpha1.CacheCluster) error {
+		becomes(t, cc, "reports it", func(cc *v1alpha1.CacheCluster) error {
 			return has(cc, v1alpha1.ConditionPlaced, metav1.ConditionFalse, v1alpha1.ReasonInvalidPlacement)
 		})
 		if after := versionsOf(t, one, ns, "sessions"); fmt.Sprint(after) != fmt.Sprint(before) {
@@ -322,7 +322,7 @@ func TestOverride_InvalidIsNamedAndNothingIsApplied(t *testing.T) {
 	inState(t, cc, one, v1alpha1.MemberReady, v1alpha1.ReasonPodsReady)
 	for _, object := range childKinds(ns, "sessions") {
 		if err := lab.Members[two].Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
-			t.Errorf("%T came into being: %v", object, err)
+			t.Errorf("%T was created: %v", object, err)
 		}
 	}
 }
@@ -358,7 +358,7 @@ func TestMemberCache_IsCorrectedByHub(t *testing.T) {
 	}
 	t.Run("its spec", func(t *testing.T) {
 		patch(t, `{"spec":{"template":{"replicas":7}}}`)
-		back(t, "the spec is put back", func() error {
+		back(t, "the spec is corrected", func() error {
 			if *mc.Spec.Template.Replicas != 2 {
 				return fmt.Errorf("%d replicas", *mc.Spec.Template.Replicas)
 			}
@@ -376,7 +376,7 @@ func TestMemberCache_IsCorrectedByHub(t *testing.T) {
 	})
 	t.Run("its finalizer, and others' are kept", func(t *testing.T) {
 		patch(t, `{"metadata":{"finalizers":["example.org/mine"]}}`)
-		back(t, "the finalizer is put back", func() error {
+		back(t, "the finalizer is corrected", func() error {
 			if got := strings.Join(mc.Finalizers, " "); !strings.Contains(got, v1alpha1.Finalizer) || !strings.Contains(got, "example.org/mine") {
 				return fmt.Errorf("finalizers %q", got)
 			}
@@ -388,7 +388,7 @@ func TestMemberCache_IsCorrectedByHub(t *testing.T) {
 		if err := lab.Hub.Client.Patch(t.Context(), cc, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it is put back", func(ctx context.Context) error {
+		eventually(t, "it is corrected", func(ctx context.Context) error {
 			if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); err != nil || !controllerutil.ContainsFinalizer(cc, v1alpha1.Finalizer) {
 				return fmt.Errorf("finalizers %q, %v", cc.Finalizers, err)
 			}

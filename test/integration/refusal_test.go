@@ -164,7 +164,7 @@ func TestRefusal_ByMemberAdmissionIsBlockedAndRetried(t *testing.T) {
 }
 
 // controller does what the StatefulSet controller does with a pod: it tries to make
-// it, and tells of a refusal in the controller's words.
+// it, and reports a refusal in the controller's words.
 func controller(t *testing.T, member string, set *appsv1.StatefulSet) error {
 	t.Helper()
 	c := lab.Members[member].Client
@@ -184,7 +184,7 @@ func controller(t *testing.T, member string, set *appsv1.StatefulSet) error {
 
 func TestRefusal_OfPodsIsReportedWithCause(t *testing.T) {
 	for name, c := range map[string]struct {
-		// refuse gives what ends the refusal.
+		// refuse returns what ends the refusal.
 		refuse func(t *testing.T, namespace *corev1.Namespace) (relent func())
 		change func(*v1alpha1.CacheCluster)
 		says   []string

@@ -15,8 +15,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// A list whose items are told apart by another field than their name holds two of one
-// name when ours is applied beside the one that somebody made of it; API servers refuse
+// A list whose items are distinguished by another field than their name has two of one
+// name when ours is applied besides the one that another client made of it; API servers refuse
 // that.
 func TestRekeyedItem_IsCorrectedInPlace(t *testing.T) {
 	t.Parallel()
@@ -64,7 +64,7 @@ func TestRekeyedItem_IsCorrectedInPlace(t *testing.T) {
 			}},
 	} {
 		c.edit()
-		eventually(t, c.name+" is put back", func(context.Context) error { return c.right() })
+		eventually(t, c.name+" is corrected", func(context.Context) error { return c.right() })
 		becomes(t, cc, "tells of "+c.name, func(now *v1alpha1.CacheCluster) error {
 			told, err := statusOf(now, one)
 			if err != nil {
@@ -82,7 +82,7 @@ func TestRekeyedItem_IsCorrectedInPlace(t *testing.T) {
 	}
 }
 
-// What somebody put in the place of a field of ours goes when the API server refuses
+// What another client put in the place of a field of ours goes when the API server refuses
 // both: another way to probe, the other bound of a budget. What does not stand in the way
 // stays.
 func TestConflictingSibling_IsRemovedWithCorrection(t *testing.T) {
@@ -123,7 +123,7 @@ func TestConflictingSibling_IsRemovedWithCorrection(t *testing.T) {
 		}},
 	} {
 		edit(t, one, c.object, c.edit)
-		eventually(t, c.name+" is put right", func(context.Context) error {
+		eventually(t, c.name+" is corrected", func(context.Context) error {
 			if reload(t, lab.Members[one].Client, c.object); !c.right() {
 				return errors.New("it is not")
 			}
@@ -142,7 +142,7 @@ func TestConflictingSibling_IsRemovedWithCorrection(t *testing.T) {
 	}
 }
 
-// A changed wish meets an item that was moved before: it was only reported.
+// A changed spec meets an item that was moved before: it was only reported.
 func TestRekeyedItem_IsCorrectedWithChangedSpec(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "moved-wish")

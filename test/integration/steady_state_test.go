@@ -156,7 +156,7 @@ func TestMetrics_FollowPrometheusNaming(t *testing.T) {
 	becomes(t, cc, "reports the repair", func(cc *v1alpha1.CacheCluster) error {
 		entry, err := statusOf(cc, one)
 		if err != nil || entry.LastDrift == nil {
-			return fmt.Errorf("no drift was put right: %w", err)
+			return fmt.Errorf("no drift was corrected: %w", err)
 		}
 		return nil
 	})

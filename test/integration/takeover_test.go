@@ -16,7 +16,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// foreign makes the children of a cache in a member as somebody else would, without
+// foreign makes the children of a cache in a member as another client would, without
 // a mark of ours.
 func foreign(t *testing.T, member string, cc *v1alpha1.CacheCluster) {
 	t.Helper()
@@ -39,7 +39,7 @@ func foreign(t *testing.T, member string, cc *v1alpha1.CacheCluster) {
 	}
 }
 
-// identities of the children: UID, generation, and what somebody else had put on.
+// identities of the children: UID, generation, and what another client had put on.
 func identities(t *testing.T, member, namespace, name string) map[string]string {
 	t.Helper()
 	found := map[string]string{}

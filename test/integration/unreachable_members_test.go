@@ -73,7 +73,7 @@ func reachable(t *testing.T, name string, want metav1.ConditionStatus, reason st
 	})
 }
 
-// Not parallel: it starts the manager again while two members are away.
+// Not parallel: it starts the manager again while two members are unreachable.
 func TestUnreachableMembers_DoNotDelayOthersAndCatchUp(t *testing.T) {
 	closed, hole := behindAGate(t, "closed", lab.Members[two]), behindAGate(t, "hole", lab.Members[two])
 	if err := hole.Swallow(t.Context()); err != nil {
@@ -107,7 +107,7 @@ func TestUnreachableMembers_DoNotDelayOthersAndCatchUp(t *testing.T) {
 		}
 		becomes(t, first, "reports the repair", func(cc *v1alpha1.CacheCluster) error {
 			if n := countOf(t, cc, one); n != 1 {
-				return fmt.Errorf("%d drifts were put right", n)
+				return fmt.Errorf("%d drifts were corrected", n)
 			}
 			return nil
 		})
