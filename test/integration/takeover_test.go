@@ -134,7 +134,7 @@ func TestTakeover_RefusesObjectOfAnotherCacheCluster(t *testing.T) {
 	cc.Spec.Takeover = v1alpha1.TakeoverAlways
 	create(t, cc)
 	entry := inState(t, cc, one, v1alpha1.MemberBlocked, v1alpha1.ReasonObjectOfAnother)
-	contains(t, "message", entry.Message, "StatefulSet/sessions", "UID 11111111-2222-3333-4444-555555555555", "the member theirs")
+	contains(t, "message", entry.Message, "StatefulSet/sessions", "UID 11111111-2222-3333-4444-555555555555", "member theirs")
 	if marks := owners(t, one, ns, "sessions"); marks[0] != "" || marks[2] != "" {
 		t.Errorf("marks %q: a member takes all of a cache or nothing", marks)
 	}
