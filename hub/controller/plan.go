@@ -15,7 +15,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/hub/override"
 	"github.com/reconcile-lab/reconcile-lab/hub/placement"
 	"github.com/reconcile-lab/reconcile-lab/hub/status"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
+	"github.com/reconcile-lab/reconcile-lab/internal/validation"
 )
 
 // plan holds the writes to MemberCaches, and the input of the summary.
@@ -94,7 +94,7 @@ func (p *plan) entry(member string) *status.Member {
 // of that name with another owner. Either may be nil.
 func (p *plan) place(cc *v1alpha1.CacheCluster, member placement.Member, existing, foreign *v1alpha1.MemberCache) {
 	template, problems := override.Apply(cc.Spec.CacheTemplate, cc.Spec.Overrides, member)
-	for _, p := range render.CheckPolicies(&cc.Spec.Policies) {
+	for _, p := range validation.Policies(&cc.Spec.Policies) {
 		problems = append(problems, "spec."+p.String())
 	}
 	entry := status.Member{Name: member.Name, Placed: true, Replicas: replicas(&template), Revision: override.Revision(&template), Cache: existing}

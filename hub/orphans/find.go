@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 )
 
 // child is a labelled object in a member.
@@ -43,7 +43,7 @@ func ownersOf(caches []v1alpha1.MemberCache, member string) owners {
 	for i := range caches {
 		mc := &caches[i]
 		if mc.Spec.Cluster == member {
-			o.annotations[[2]string{mc.Namespace, render.OwnerMark(mc)}] = true
+			o.annotations[[2]string{mc.Namespace, children.OwnerMark(mc)}] = true
 		}
 		for _, e := range mc.Status.Inventory {
 			o.uids[e.UID] = true

@@ -12,7 +12,7 @@ import (
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/hub/placement"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
+	"github.com/reconcile-lab/reconcile-lab/internal/validation"
 )
 
 // Apply returns the template with the overrides for a member, and problems. A problem names
@@ -33,7 +33,7 @@ func Apply(template v1alpha1.CacheTemplate, overrides []v1alpha1.Override, membe
 			applied += fmt.Sprintf(" after spec.overrides[%d]", i)
 		}
 	}
-	for _, p := range render.Check(&out) {
+	for _, p := range validation.Template(&out) {
 		problems = append(problems, "spec."+p.String()+applied)
 	}
 	return out, problems

@@ -11,14 +11,14 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/hub/override"
 	"github.com/reconcile-lab/reconcile-lab/hub/placement"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
+	"github.com/reconcile-lab/reconcile-lab/internal/validation"
 )
 
 // validateSpec returns the problems of paths and selectors in a CacheCluster that
 // admission does not check, each with field, value and fix.
 func validateSpec(cc *v1alpha1.CacheCluster) []string {
 	var problems []string
-	for _, p := range render.CheckPolicies(&cc.Spec.Policies) {
+	for _, p := range validation.Policies(&cc.Spec.Policies) {
 		problems = append(problems, "spec."+p.String())
 	}
 	if p := placement.Place(cc.Spec.Placement, nil).Problem; p != "" {

@@ -14,15 +14,16 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 var (
 	owner     = Owner{Mark: "owner/member-1"}
-	setKey    = Key{Kind: render.StatefulSetKind, Name: "sessions"}
-	budgetKey = Key{Kind: render.BudgetKind, Name: "sessions"}
-	clientKey = Key{Kind: render.ServiceKind, Name: "sessions-client"}
+	setKey    = Key{Kind: children.StatefulSetKind, Name: "sessions"}
+	budgetKey = Key{Kind: children.BudgetKind, Name: "sessions"}
+	clientKey = Key{Kind: children.ServiceKind, Name: "sessions-client"}
 	typer     = applyconfigurations.NewTypeConverter(clientgoscheme.Scheme)
 )
 
@@ -304,7 +305,7 @@ func TestDecide_IgnoresOrderOfLiveObjects(t *testing.T) {
 			u := &unstructured.Unstructured{}
 			u.SetUID(types.UID(name))
 			u.SetAnnotations(map[string]string{v1alpha1.AnnotationOwner: owner.Mark})
-			live[Key{Kind: render.ServiceKind, Name: name}] = u
+			live[Key{Kind: children.ServiceKind, Name: name}] = u
 		}
 		text := ""
 		p := Decide(all, live, owner, nil)

@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/internal/failure"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 // member is a member that stores some objects and fails to read others. It does not track
@@ -79,7 +79,7 @@ func (m *member) Patch(_ context.Context, object client.Object, patch client.Pat
 	default:
 		m.applied = append(m.applied, key.String())
 	}
-	if m.oldService && key.Kind == render.ServiceKind && sent.ResourceVersion != "" {
+	if m.oldService && key.Kind == children.ServiceKind && sent.ResourceVersion != "" {
 		return apierrors.NewInternalError(errors.New("resourceVersion should not be set on objects to be created"))
 	}
 	if m.refuses[key] {
@@ -363,7 +363,7 @@ func TestApply_NewCacheStartsWithStatefulSetAfterDryRuns(t *testing.T) {
 	for i := range all {
 		key := all[i].Key()
 		desiredKeys = append(desiredKeys, key.String())
-		if key.Kind != render.StatefulSetKind {
+		if key.Kind != children.StatefulSetKind {
 			others = append(others, key.String())
 		}
 	}

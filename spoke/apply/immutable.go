@@ -15,12 +15,12 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 var (
-	statefulSet = render.StatefulSetKind.Kind
+	statefulSet = children.StatefulSetKind.Kind
 	claimsPath  = fieldpath.MakePathOrDie("spec", "volumeClaimTemplates")
 
 	immutableFields = fieldpath.NewSet(

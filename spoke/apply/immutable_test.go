@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
@@ -81,7 +82,7 @@ func typed(t testing.TB, u *unstructured.Unstructured) metav1.Object {
 	switch u.GetKind() {
 	case statefulSet:
 		into = &appsv1.StatefulSet{}
-	case render.BudgetKind.Kind:
+	case children.BudgetKind.Kind:
 		into = &policyv1.PodDisruptionBudget{}
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
@@ -91,7 +92,7 @@ func typed(t testing.TB, u *unstructured.Unstructured) metav1.Object {
 }
 
 func TestImmutableChanges_NamesEachField(t *testing.T) {
-	headless := Key{Kind: render.ServiceKind, Name: "sessions"}
+	headless := Key{Kind: children.ServiceKind, Name: "sessions"}
 	for _, c := range []struct {
 		name, why string
 		key       Key

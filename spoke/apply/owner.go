@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 // Owner is the MemberCache that owns the children of a plan.
 type Owner struct {
-	// Mark is the owner mark that every child carries, see render.OwnerMark.
+	// Mark is the owner mark that every child carries, see children.OwnerMark.
 	Mark string
 	// Inventory lists the children that were applied before.
 	Inventory []v1alpha1.InventoryEntry
@@ -116,7 +116,7 @@ func (o *Owner) entry(key Key) (v1alpha1.InventoryEntry, bool) {
 }
 
 func keyOf(e v1alpha1.InventoryEntry) Key {
-	for _, kind := range render.Kinds {
+	for _, kind := range children.Kinds {
 		if kind.Group == e.Group && kind.Kind == e.Kind {
 			return Key{Kind: kind, Name: e.Name}
 		}

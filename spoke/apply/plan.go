@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
@@ -148,7 +149,7 @@ type Target struct {
 // first returns the index of the step that an initial plan executes before the others: the
 // StatefulSet, or -1.
 func (p *Plan) first() int {
-	return slices.IndexFunc(p.Steps, func(s Step) bool { return s.Key().Kind == render.StatefulSetKind })
+	return slices.IndexFunc(p.Steps, func(s Step) bool { return s.Key().Kind == children.StatefulSetKind })
 }
 
 // String returns the plan as a table: one line per step with its action, object, and the

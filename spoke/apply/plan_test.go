@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 // scenario is a plan with a member that it is executed in. Two calls of its function return
@@ -184,7 +184,7 @@ func TestPlan_PrintsActionsObjectsAndFields(t *testing.T) {
 // The order of steps is that of the children: the StatefulSet comes after its Service.
 func TestPlan_FirstIsTheStatefulSet(t *testing.T) {
 	plan := Decide(desired(t), Live{}, owner, nil)
-	if first := plan.first(); first < 0 || plan.Steps[first].Key().Kind != render.StatefulSetKind {
+	if first := plan.first(); first < 0 || plan.Steps[first].Key().Kind != children.StatefulSetKind {
 		t.Errorf("first step %d of %s", first, plan)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/internal/failure"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 // A child is recreated in steps. The manager may end after each of them:
@@ -36,7 +36,7 @@ func (o *Owner) mayRecreate(changes []immutableChange) bool {
 // recreating returns the failure of a child while it is being recreated.
 func recreating(key Key) *failure.Failure {
 	message := fmt.Sprintf("%s is being deleted and created again", key)
-	if key.Kind == render.StatefulSetKind {
+	if key.Kind == children.StatefulSetKind {
 		message = fmt.Sprintf("%s is being recreated, and its running pods stay", key)
 	}
 	return &failure.Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonRecreating, Message: message}
@@ -101,7 +101,7 @@ func (a *Applier) recreate(ctx context.Context, owner *Owner, step *Step) Result
 
 // propagation returns how a child is deleted to be recreated.
 func propagation(key Key) metav1.DeletionPropagation {
-	if key.Kind == render.StatefulSetKind {
+	if key.Kind == children.StatefulSetKind {
 		return metav1.DeletePropagationOrphan
 	}
 	return metav1.DeletePropagationBackground

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/internal/failure"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 // Removal is the outcome for one target of Remove or Release.
@@ -54,7 +54,7 @@ func RemovalFailures(removals []Removal) []*failure.Failure {
 func (a *Applier) Remove(ctx context.Context, targets []Target) []Removal {
 	var sets, others []Target
 	for _, target := range targets {
-		if target.Key.Kind == render.StatefulSetKind {
+		if target.Key.Kind == children.StatefulSetKind {
 			sets = append(sets, target)
 		} else {
 			others = append(others, target)

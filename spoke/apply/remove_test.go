@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/internal/failure"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 // memberWith returns a member with the live objects.
@@ -69,7 +69,7 @@ func TestRemove_KeepsServicesAndBudgetsUntilStatefulSetIsGone(t *testing.T) {
 	if diff := cmp.Diff([]string{"StatefulSet/sessions", "PodDisruptionBudget/sessions", "Service/sessions"}, names(remaining)); diff != "" || len(failures) > 0 {
 		t.Fatalf("remaining (-want +got):\n%s\nfailures %v", diff, failures)
 	}
-	for _, key := range []Key{budgetKey, {Kind: render.ServiceKind, Name: "sessions"}} {
+	for _, key := range []Key{budgetKey, {Kind: children.ServiceKind, Name: "sessions"}} {
 		if found, err := a.get(t.Context(), key); found == nil || err != nil || found.GetDeletionTimestamp() != nil {
 			t.Errorf("%s is deleted while pods run: %v", key, err)
 		}

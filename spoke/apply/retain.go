@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 // retainImmutable returns the desired child with the live values of its changed immutable
@@ -85,7 +85,7 @@ func retainClaims(intent *unstructured.Unstructured, desired, observed []corev1.
 	} else {
 		unstructured.RemoveNestedField(intent.Object, "spec", "volumeClaimTemplates")
 	}
-	isData := func(c corev1.PersistentVolumeClaim) bool { return c.Name == render.DataVolume }
+	isData := func(c corev1.PersistentVolumeClaim) bool { return c.Name == children.DataVolume }
 	desiresData, hasData := slices.ContainsFunc(desired, isData), slices.ContainsFunc(observed, isData)
 	if desiresData == hasData {
 		return
@@ -93,11 +93,11 @@ func retainClaims(intent *unstructured.Unstructured, desired, observed []corev1.
 	containers, _, _ := unstructured.NestedSlice(intent.Object, "spec", "template", "spec", "containers")
 	for _, c := range containers {
 		container, ok := c.(map[string]any)
-		if !ok || container["name"] != render.CacheContainer {
+		if !ok || container["name"] != children.CacheContainer {
 			continue
 		}
 		if hasData {
-			container["volumeMounts"] = []any{map[string]any{"name": render.DataVolume, "mountPath": render.DataPath}}
+			container["volumeMounts"] = []any{map[string]any{"name": children.DataVolume, "mountPath": children.DataPath}}
 		} else {
 			delete(container, "volumeMounts")
 			container["args"] = withoutDataPath(container["args"])
@@ -114,7 +114,7 @@ func withoutDataPath(arguments any) any {
 	for _, a := range list {
 		text, _ := a.(string)
 		if options, extended := strings.CutPrefix(text, "--extended="); extended {
-			rest := slices.DeleteFunc(strings.Split(options, ","), func(o string) bool { return strings.Contains(o, "="+render.DataPath+"/") })
+			rest := slices.DeleteFunc(strings.Split(options, ","), func(o string) bool { return strings.Contains(o, "="+children.DataPath+"/") })
 			if len(rest) == 0 {
 				continue
 			}
@@ -153,7 +153,7 @@ func retainedFailure(key Key, namespace string, changes []immutableChange) *fail
 	case obstacle != "":
 		f.Hint = fmt.Sprintf("revert the field, or delete the object in the member, which restarts its pods and keeps their claims: kubectl delete -n %s %s; spec.recreate cannot keep the pods (%s)",
 			namespace, strings.ToLower(key.String()), obstacle)
-	case key.Kind == render.StatefulSetKind:
+	case key.Kind == children.StatefulSetKind:
 		f.Hint = "set spec.recreate: OrphanPods to recreate the StatefulSet and keep its running pods, or revert the field"
 	default:
 		f.Hint = "set spec.recreate: OrphanPods to delete and recreate the object, or revert the field"

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 func changedBy(manager string, fields ...string) v1alpha1.DriftFinding {
@@ -121,7 +121,7 @@ func TestChildConflict_RecreatesDeletedChildAtOnce(t *testing.T) {
 }
 
 var (
-	contestedChild = apply.Key{Kind: render.StatefulSetKind, Name: "sessions"}
+	contestedChild = apply.Key{Kind: children.StatefulSetKind, Name: "sessions"}
 )
 
 // again returns the drift after another change by kubectl.
@@ -157,7 +157,7 @@ func TestConflictBreaker_ThrottlesUntilInSync(t *testing.T) {
 	if !f.defers(contestedChild, again, now.Add(29*time.Second)) || f.defers(contestedChild, again, now.Add(30*time.Second)) {
 		t.Error("it must be corrected after thirty seconds, no sooner and no later")
 	}
-	if f.defers(apply.Key{Kind: render.ServiceKind, Name: "sessions"}, again, now) {
+	if f.defers(apply.Key{Kind: children.ServiceKind, Name: "sessions"}, again, now) {
 		t.Error("another child is deferred too")
 	}
 	deferred := &apply.Report{Deferred: []apply.Key{contestedChild}}

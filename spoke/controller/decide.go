@@ -2,10 +2,11 @@ package controller
 
 import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/internal/failure"
+	"github.com/reconcile-lab/reconcile-lab/internal/validation"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 // decision is what shall happen in the member for one MemberCache.
@@ -54,10 +55,10 @@ func (m *member) planOwner(s *snapshot) apply.Owner {
 
 // owner identifies the children of a MemberCache.
 func (s *snapshot) owner() apply.Owner {
-	return apply.Owner{Mark: render.OwnerMark(s.cache), Inventory: s.inventory, Policies: s.cache.Spec.Policies}
+	return apply.Owner{Mark: children.OwnerMark(s.cache), Inventory: s.inventory, Policies: s.cache.Spec.Policies}
 }
 
-func invalidSpec(problems []render.Problem) *failure.Failure {
+func invalidSpec(problems []validation.Problem) *failure.Failure {
 	message := ""
 	for i, p := range problems {
 		if i > 0 {

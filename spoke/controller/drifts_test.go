@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 // scaled is a StatefulSet that kubectl scaled to 5, with the intent of 2 replicas.
@@ -31,12 +31,12 @@ func scaled(name string) apply.RemainingDrift {
 	found := set(5)
 	found.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "scale",
 		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(raw))}})
-	return apply.RemainingDrift{Key: apply.Key{Kind: render.StatefulSetKind, Name: name}, Fields: drift.NewFields(replicas), Intent: set(2), Found: found}
+	return apply.RemainingDrift{Key: apply.Key{Kind: children.StatefulSetKind, Name: name}, Fields: drift.NewFields(replicas), Intent: set(2), Found: found}
 }
 
 func TestSummarize_ReportedDriftIsNotAppliedButReady(t *testing.T) {
 	r := result{observation: readyIs, report: apply.Report{Remaining: []apply.RemainingDrift{scaled("sessions"),
-		{Key: apply.Key{Kind: render.BudgetKind, Name: "sessions"}, Deleted: true}}}}
+		{Key: apply.Key{Kind: children.BudgetKind, Name: "sessions"}, Deleted: true}}}}
 	mc := wasReady()
 	got := summarize(&snapshot{now: noon, cache: mc}, &r)
 	want := []v1alpha1.DriftFinding{
@@ -83,7 +83,7 @@ func TestSummarize_KeepsDriftOfUnreadChild(t *testing.T) {
 	mc := wasReady()
 	open := scaled("sessions")
 	mc.Status = summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, report: apply.Report{Remaining: []apply.RemainingDrift{open,
-		{Key: apply.Key{Kind: render.BudgetKind, Name: "sessions"}, Deleted: true}}}})
+		{Key: apply.Key{Kind: children.BudgetKind, Name: "sessions"}, Deleted: true}}}})
 	unseen := summarize(&snapshot{now: noon, cache: mc}, &result{observation: readyIs, attempt: attempt{count: 1, passing: true},
 		failure: failureOf(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError), report: apply.Report{Unobserved: []apply.Key{open.Key}}})
 	if len(unseen.OpenDrifts) != 1 || unseen.OpenDrifts[0].Object != open.Key.String() {

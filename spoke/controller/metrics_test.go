@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 // familiesOf returns the families of this project with a series of the member, by name.
@@ -46,7 +46,7 @@ func measured(name string, clock *clocktesting.FakePassiveClock) *member {
 	countReconcile(name, nil)
 	countReconcile(name, failureOf(v1alpha1.ClassBlocked, "Forbidden"))
 	countRetry(name, v1alpha1.ClassBlocked)
-	observeCorrections(name, []apply.Change{{Key: apply.Key{Kind: render.ServiceKind}, Action: apply.Correct, Took: time.Second}, {Action: apply.Update}})
+	observeCorrections(name, []apply.Change{{Key: apply.Key{Kind: children.ServiceKind}, Action: apply.Correct, Took: time.Second}, {Action: apply.Update}})
 	one := v1alpha1.DriftFinding{Object: "StatefulSet/sessions", Fields: []string{"spec.replicas"}, Manager: "hpa"}
 	countReported(name, nil, []v1alpha1.DriftFinding{one})
 	countReported(name, []v1alpha1.DriftFinding{one}, []v1alpha1.DriftFinding{one})

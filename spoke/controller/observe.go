@@ -7,9 +7,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 // observe reads the state of the StatefulSet after the plan was executed.
@@ -17,7 +17,7 @@ func (m *member) observe(ctx context.Context, s *snapshot, r result) result {
 	if r.unknown {
 		return r
 	}
-	key := apply.Key{Kind: render.StatefulSetKind, Name: s.cache.Spec.CacheCluster}
+	key := apply.Key{Kind: children.StatefulSetKind, Name: s.cache.Spec.CacheCluster}
 	live := m.writeCache.Latest(key, s.cache.Namespace, s.live[key])
 	set, _ := live.(*appsv1.StatefulSet)
 	owner := s.owner()
@@ -35,7 +35,7 @@ func (m *member) observe(ctx context.Context, s *snapshot, r result) result {
 // leaves it so: then no pods will start.
 func notRecreated(o *observe.Observation, report *apply.Report) *observe.Observation {
 	deleted := func(o apply.RemainingDrift) bool {
-		return o.Deleted && !o.Refused && o.Key.Kind == render.StatefulSetKind
+		return o.Deleted && !o.Refused && o.Key.Kind == children.StatefulSetKind
 	}
 	i := slices.IndexFunc(report.Remaining, deleted)
 	if i < 0 {

@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 // snapshot is all that was read at the beginning of a reconcile. The objects in live and
@@ -148,7 +148,7 @@ func indexed(mc *v1alpha1.MemberCache) []client.ListOption {
 // children returns the selected objects, each as it was read or as it was written since.
 func (m *member) children(ctx context.Context, reader client.Reader, mc *v1alpha1.MemberCache, selected ...client.ListOption) (apply.Live, error) {
 	live := apply.Live{}
-	for _, kind := range render.Kinds {
+	for _, kind := range children.Kinds {
 		list, err := newList(kind)
 		if err != nil {
 			return nil, err

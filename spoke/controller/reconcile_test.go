@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -133,12 +134,12 @@ func deleted(mc *v1alpha1.MemberCache) *v1alpha1.MemberCache {
 // childOf returns the StatefulSet of a MemberCache, with the owner mark.
 func childOf(t *testing.T, mc *v1alpha1.MemberCache) *appsv1.StatefulSet {
 	t.Helper()
-	children, problems := render.Render(mc)
+	rendered, problems := render.Render(mc)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	for _, child := range children {
-		if child.Intent.GetKind() == render.StatefulSetKind.Kind {
+	for _, child := range rendered {
+		if child.Intent.GetKind() == children.StatefulSetKind.Kind {
 			return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: child.Intent.GetName(), UID: "set",
 				Labels: child.Intent.GetLabels(), Annotations: child.Intent.GetAnnotations(),
 				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply,

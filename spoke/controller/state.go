@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/validation"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
@@ -90,7 +91,7 @@ const (
 type renderedIntent struct {
 	generation int64
 	desired    []apply.Desired
-	problems   []render.Problem
+	problems   []validation.Problem
 }
 
 // states holds the record of each MemberCache of one member. The zero value is empty.

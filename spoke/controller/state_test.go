@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/applyconfigurations"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 var sessionsKey = types.NamespacedName{Namespace: "shop", Name: "sessions.a"}
@@ -98,7 +98,7 @@ func TestCacheState_ReportsEachCorrectionOnce(t *testing.T) {
 
 // The hub accepted the report and its answer was lost: the status shows the correction.
 func TestCacheState_DropsCorrectionsThatTheStatusShows(t *testing.T) {
-	service := apply.Key{Kind: render.ServiceKind, Name: "sessions"}
+	service := apply.Key{Kind: children.ServiceKind, Name: "sessions"}
 	correction := func(after time.Duration) apply.Change {
 		return apply.Change{Key: service, Action: apply.Correct, DoneAt: noon.Add(after + 123*time.Nanosecond)}
 	}

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 // summarize returns the status after a reconcile. It is pure, and returns the old status
@@ -112,7 +112,7 @@ func outcomeOf(s *snapshot, r *result) (v1alpha1.MemberState, metav1.ConditionSt
 func removing(remaining []apply.Target) v1alpha1.Outcome {
 	var pods, rest []string
 	for _, target := range remaining {
-		if target.Key.Kind == render.StatefulSetKind {
+		if target.Key.Kind == children.StatefulSetKind {
 			pods = append(pods, target.Key.String())
 		} else {
 			rest = append(rest, target.Key.String())

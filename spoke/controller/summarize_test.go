@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 var (
@@ -64,7 +64,7 @@ func TestSummarize_ReportsResult(t *testing.T) {
 			attempts: 1, state: v1alpha1.MemberReady, reason: v1alpha1.ReasonPodsReady, revision: "old", observed: 2},
 		{name: "a transient failure that lasts", result: result{failure: failureOf(v1alpha1.ClassTransient, v1alpha1.ReasonMemberError)},
 			attempts: passingAttempts, state: v1alpha1.MemberProgressing, reason: v1alpha1.ReasonMemberError, revision: "old", observed: 3, ready: "False MemberError", applied: "False MemberError"},
-		{name: "children that are removed", deleting: true, result: result{remaining: []apply.Target{{Key: apply.Key{Kind: render.ServiceKind, Name: "sessions"}}}},
+		{name: "children that are removed", deleting: true, result: result{remaining: []apply.Target{{Key: apply.Key{Kind: children.ServiceKind, Name: "sessions"}}}},
 			state: v1alpha1.MemberDeleting, reason: v1alpha1.ReasonChildrenTerminating, revision: "old", observed: 3, ready: "False ChildrenTerminating", applied: "False ChildrenTerminating"},
 		{name: "children of an unreachable member", deleting: true, result: result{unreachable: true, failure: failureOf(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)},
 			state: v1alpha1.MemberDeleting, reason: v1alpha1.ReasonMemberUnreachable, revision: "old", observed: 2, ready: "False MemberUnreachable", applied: "Unknown MemberUnreachable"},
@@ -171,8 +171,8 @@ func TestSummarize_SinceIsTimeOfDisconnection(t *testing.T) {
 }
 
 func TestSummarize_CountsCorrectionsAndShowsLast(t *testing.T) {
-	service := apply.Key{Kind: render.ServiceKind, Name: "sessions"}
-	set := apply.Key{Kind: render.StatefulSetKind, Name: "sessions"}
+	service := apply.Key{Kind: children.ServiceKind, Name: "sessions"}
+	set := apply.Key{Kind: children.StatefulSetKind, Name: "sessions"}
 	r := result{observation: readyIs, report: apply.Report{Changes: []apply.Change{
 		{Key: set, Action: apply.Update},
 		{Key: set, Action: apply.Correct, Drift: drift.Finding{}, DoneAt: noon, Took: 38 * time.Millisecond},

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 func inTemplate(parts ...any) fieldpath.Path {
@@ -77,13 +77,13 @@ func TestATemplateLosesForeignFieldsOnly(t *testing.T) {
 	with.Spec.Template.Spec.Containers = append(with.Spec.Template.Spec.Containers, with.Spec.Template.Spec.Containers[0])
 	with.Spec.Template.Spec.Containers[1].Name = "sidecar"
 	with.Spec.Template.Spec.Volumes = append(with.Spec.Template.Spec.Volumes, with.Spec.Template.Spec.Volumes...)
-	got, err := drift.TemplateWithout(typer, render.StatefulSetKind, with, drift.NewFields(
+	got, err := drift.TemplateWithout(typer, children.StatefulSetKind, with, drift.NewFields(
 		inTemplate("spec", "containers", named("sidecar")), inTemplate("spec", "dnsPolicy"), inTemplate("metadata", "annotations", "example.org/x")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	live.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "now"}
-	want, err := drift.TemplateWithout(typer, render.StatefulSetKind, live, drift.NewFields())
+	want, err := drift.TemplateWithout(typer, children.StatefulSetKind, live, drift.NewFields())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/fieldpattern"
 )
 
 // Policy is what to do about drift of the children of one MemberCache. The zero
@@ -43,7 +44,7 @@ func NewPolicy(p *v1alpha1.Policies) (Policy, []Problem) {
 		rule := Rule{Kind: ignore.Kind, Path: ignore.Path, Manager: ignore.Manager}
 		if ignore.Path != "" {
 			var err error
-			if rule.Path, err = ParsePath(ignore.Path); err != nil {
+			if rule.Path, err = fieldpattern.Parse(ignore.Path); err != nil {
 				problems = append(problems, Problem{Index: i, Path: ignore.Path, Err: err})
 				continue
 			}
@@ -55,7 +56,7 @@ func NewPolicy(p *v1alpha1.Policies) (Policy, []Problem) {
 
 func (r *Rule) matches(kind, manager string, field fieldpath.Path) bool {
 	return (r.Kind == "" || r.Kind == kind) && (r.Manager == "" || r.Manager == manager) &&
-		(r.Path == "" || covers(r.Path, field))
+		(r.Path == "" || fieldpattern.Covers(r.Path, field))
 }
 
 // Ignores says that a rule lets everybody have a field.

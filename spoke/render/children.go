@@ -12,47 +12,29 @@ import (
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 )
 
-// Selector selects the pods of a cache in a member. It can never change, so it
-// holds the least that tells two caches of a namespace apart.
-func Selector(cacheCluster string) map[string]string {
-	return map[string]string{
-		v1alpha1.LabelName:     "memcached",
-		v1alpha1.LabelInstance: cacheCluster,
-	}
-}
+func (in input) labels() map[string]string { return children.Labels(in.name, in.cluster) }
 
-// Labels that every child and pod carries. The cluster's name is among them so
-// that metrics and logs of many members stay apart.
-func Labels(cacheCluster, cluster string) map[string]string {
-	labels := Selector(cacheCluster)
-	labels[v1alpha1.LabelManagedBy] = v1alpha1.ManagedBy
-	labels[v1alpha1.LabelCacheCluster] = cacheCluster
-	labels[v1alpha1.LabelCluster] = cluster
-	return labels
-}
-
-func (in input) labels() map[string]string { return Labels(in.name, in.cluster) }
-
-func (in input) marks() map[string]string {
+func (in input) ownerMark() map[string]string {
 	return map[string]string{v1alpha1.AnnotationOwner: in.owner}
 }
 
-// headlessService gives each pod a DNS name; memcached clients spread keys over
-// the pods that it lists.
+// headlessService returns the Service of the DNS names of the pods. Memcached clients distribute keys over the
+// pods that the name resolves to.
 func headlessService(in input) *corev1ac.ServiceApplyConfiguration {
 	return service(in, in.name).WithSpec(corev1ac.ServiceSpec().
 		WithType(corev1.ServiceTypeClusterIP).
 		WithClusterIP(corev1.ClusterIPNone).
-		WithSelector(Selector(in.name)).
+		WithSelector(children.Selector(in.name)).
 		WithPorts(servicePorts(in)...))
 }
 
 func clientService(in input) *corev1ac.ServiceApplyConfiguration {
 	return service(in, in.name+"-client").WithSpec(corev1ac.ServiceSpec().
 		WithType(corev1.ServiceTypeClusterIP).
-		WithSelector(Selector(in.name)).
+		WithSelector(children.Selector(in.name)).
 		WithPorts(servicePorts(in)...))
 }
 
@@ -60,7 +42,7 @@ func service(in input, name string) *corev1ac.ServiceApplyConfiguration {
 	return corev1ac.Service(name, in.namespace).
 		WithLabels(in.labels()).
 		WithAnnotations(in.serviceAnnotations).
-		WithAnnotations(in.marks())
+		WithAnnotations(in.ownerMark())
 }
 
 func servicePorts(in input) []*corev1ac.ServicePortApplyConfiguration {
@@ -82,15 +64,15 @@ func statefulSet(in input) *appsv1ac.StatefulSetApplyConfiguration {
 		WithServiceName(in.name).
 		WithPodManagementPolicy(appsv1.PodManagementPolicyType(in.pod.Management)).
 		WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().WithType(appsv1.RollingUpdateStatefulSetStrategyType)).
-		WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(in.name))).
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(children.Selector(in.name))).
 		WithTemplate(podTemplate(in))
 	if in.pod.MinReadySeconds > 0 {
 		spec.WithMinReadySeconds(in.pod.MinReadySeconds)
 	}
-	store(in, spec)
+	addStorage(in, spec)
 	return appsv1ac.StatefulSet(in.name, in.namespace).
 		WithLabels(in.labels()).
-		WithAnnotations(in.marks()).
+		WithAnnotations(in.ownerMark()).
 		WithSpec(spec)
 }
 
@@ -103,7 +85,7 @@ func podTemplate(in input) *corev1ac.PodTemplateSpecApplyConfiguration {
 			WithMaxSkew(1).
 			WithTopologyKey(corev1.LabelHostname).
 			WithWhenUnsatisfiable(corev1.ScheduleAnyway).
-			WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(in.name)))).
+			WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(children.Selector(in.name)))).
 		WithContainers(cacheContainer(in))
 	if in.exporter != nil {
 		spec.WithContainers(exporterContainer(in))
@@ -126,13 +108,13 @@ func podTemplate(in input) *corev1ac.PodTemplateSpecApplyConfiguration {
 
 func cacheContainer(in input) *corev1ac.ContainerApplyConfiguration {
 	return corev1ac.Container().
-		WithName(CacheContainer).
+		WithName(children.CacheContainer).
 		WithImage(in.image).
 		WithArgs(in.args...).
 		WithPorts(containerPort("client", clientPort)).
 		WithResources(requirements(&in.resources)).
 		WithSecurityContext(containerSecurity()).
-		WithVolumeMounts(mounts(in)...).
+		WithVolumeMounts(volumeMounts(in)...).
 		WithReadinessProbe(corev1ac.Probe().
 			WithTCPSocket(corev1ac.TCPSocketAction().WithPort(intstr.FromString("client"))).
 			WithPeriodSeconds(5).WithTimeoutSeconds(3).WithFailureThreshold(3))
@@ -173,8 +155,8 @@ func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 func disruptionBudget(in input) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	return policyv1ac.PodDisruptionBudget(in.name, in.namespace).
 		WithLabels(in.labels()).
-		WithAnnotations(in.marks()).
+		WithAnnotations(in.ownerMark()).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
 			WithMaxUnavailable(intstr.FromInt32(1)).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(in.name))))
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(children.Selector(in.name))))
 }

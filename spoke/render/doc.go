@@ -1,13 +1,14 @@
-// Package render turns a MemberCache into the children that its member shall
-// hold. It is pure: the same MemberCache gives the same bytes, and nothing but
-// the MemberCache is looked at.
+// Package render renders the children of a MemberCache.
 //
-// Render returns server-side-apply intents, in the order in which they are to be
-// applied: they hold what this project wants to own and nothing else, no
-// defaults, no status, no empty fields. Each intent carries the hash of itself
-// in an annotation, which tells a changed wish from drift.
+// # Input and output
 //
-// What is wrong with a template comes back as Problems that name the field, the
-// value and the fix; then there are no children at all. Render never returns
-// half of them.
+// Render takes a MemberCache and returns server-side apply intents, in the order of
+// application. An intent holds the fields that the hub owns: no other defaults, no
+// status, no empty fields. An annotation holds the hash of the intent, by which drift
+// distinguishes a changed spec from a changed object.
+//
+// # Promises
+//
+// Render is pure: the same MemberCache results in the same bytes, and it reads nothing
+// else. An invalid spec results in problems and no children; see package validation.
 package render

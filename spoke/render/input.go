@@ -2,7 +2,6 @@ package render
 
 import (
 	"cmp"
-	"maps"
 	"strconv"
 	"strings"
 
@@ -11,10 +10,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 )
 
-// Defaults that the API server also sets; they are repeated here so that an
-// object written before a default existed renders all the same.
+// Defaults, which the API server also sets. They are repeated here because an object can
+// be older than a default.
 const (
 	defaultVersion        = "1.6"
 	defaultExporterImage  = "prom/memcached-exporter:v0.15.5"
@@ -26,12 +26,9 @@ const (
 	cacheUser   = 10001
 )
 
-var (
-	defaultMemory      = resource.MustParse("64Mi")
-	defaultMaxItemSize = resource.MustParse("1Mi")
-)
+var defaultMaxItemSize = resource.MustParse("1Mi")
 
-// input is a template with every default filled in and every figure derived.
+// input is a template with every default applied and every derived value.
 type input struct {
 	name, namespace, owner, cluster string
 	image                           string
@@ -49,10 +46,10 @@ type input struct {
 func newInput(mc *v1alpha1.MemberCache) input {
 	t := mc.Spec.Template
 	in := input{
-		name: mc.Spec.CacheCluster, namespace: mc.Namespace, owner: OwnerMark(mc), cluster: mc.Spec.Cluster,
+		name: mc.Spec.CacheCluster, namespace: mc.Namespace, owner: children.OwnerMark(mc), cluster: mc.Spec.Cluster,
 		image:     t.Image,
 		replicas:  ptr.Deref(t.Replicas, defaultReplicas),
-		memoryMiB: MemoryMiB(&t),
+		memoryMiB: children.MemoryMiB(&t),
 		args:      arguments(&t),
 		storage:   t.Storage,
 		pod:       ptr.Deref(t.Pod, v1alpha1.PodSpec{}),
@@ -63,7 +60,7 @@ func newInput(mc *v1alpha1.MemberCache) input {
 	if in.pod.Management == "" {
 		in.pod.Management = v1alpha1.PodManagementParallel
 	}
-	in.resources = cacheResources(t.Resources, in.memoryMiB)
+	in.resources = children.Resources(t.Resources, in.memoryMiB)
 	if t.Exporter != nil && t.Exporter.Enabled {
 		in.exporter = exporter(t.Exporter)
 	}
@@ -74,22 +71,11 @@ func newInput(mc *v1alpha1.MemberCache) input {
 	return in
 }
 
-// MemoryMiB is memcached's -m: the template's memory in whole MiB.
-func MemoryMiB(t *v1alpha1.CacheTemplate) int64 {
-	memory := ptr.Deref(t.Memory, defaultMemory)
-	return memory.Value() >> 20
-}
-
-// LimitMiB is the container's memory for memoryMiB of cache: 1.2 times as much,
-// rounded to the nearest MiB, for the hash table and the connections. The factor
-// is that of Grafana Mimir's Helm chart.
-func LimitMiB(memoryMiB int64) int64 { return (memoryMiB*12 + 5) / 10 }
-
 func arguments(t *v1alpha1.CacheTemplate) []string {
 	m := ptr.Deref(t.Memcached, v1alpha1.MemcachedSpec{})
 	item := ptr.Deref(m.MaxItemSize, defaultMaxItemSize)
 	args := []string{
-		"-m", strconv.FormatInt(MemoryMiB(t), 10),
+		"-m", strconv.FormatInt(children.MemoryMiB(t), 10),
 		"-I", itemSize(item.Value()),
 		"-c", strconv.Itoa(int(ptr.Deref(m.MaxConnections, defaultMaxConnections))),
 	}
@@ -102,7 +88,7 @@ func arguments(t *v1alpha1.CacheTemplate) []string {
 	return append(args, m.Args...)
 }
 
-// itemSize writes bytes in the largest unit of memcached's -I that is exact.
+// itemSize returns bytes in the largest exact unit of memcached's -I.
 func itemSize(bytes int64) string {
 	switch {
 	case bytes%(1<<20) == 0:
@@ -112,27 +98,6 @@ func itemSize(bytes int64) string {
 	default:
 		return strconv.FormatInt(bytes, 10)
 	}
-}
-
-// cacheResources are those of the cache container: the user's entries over memory
-// that derives from the cache's, a limit of the user's being the request too.
-func cacheResources(r *v1alpha1.Resources, memoryMiB int64) v1alpha1.Resources {
-	limit := mebibytes(LimitMiB(memoryMiB))
-	out := v1alpha1.Resources{
-		Requests: corev1.ResourceList{corev1.ResourceMemory: limit},
-		Limits:   corev1.ResourceList{corev1.ResourceMemory: limit.DeepCopy()},
-	}
-	if r != nil {
-		maps.Copy(out.Limits, r.Limits)
-		out.Requests[corev1.ResourceMemory] = out.Limits[corev1.ResourceMemory]
-		maps.Copy(out.Requests, r.Requests)
-	}
-	return out
-}
-
-// mebibytes keeps figures in Mi, where Quantity would turn 2048Mi into 2Gi.
-func mebibytes(n int64) resource.Quantity {
-	return resource.MustParse(strconv.FormatInt(n, 10) + "Mi")
 }
 
 func exporter(e *v1alpha1.ExporterSpec) *v1alpha1.ExporterSpec {

@@ -7,8 +7,8 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
-// podSecurity is the user's own, or that of a pod that passes the Restricted Pod
-// Security Standard.
+// podSecurity returns the security context of the spec, or a default that passes the
+// Restricted Pod Security Standard.
 func podSecurity(in input) *corev1ac.PodSecurityContextApplyConfiguration {
 	if in.pod.SecurityContext != nil {
 		return convert[corev1ac.PodSecurityContextApplyConfiguration](in.pod.SecurityContext)
@@ -25,9 +25,9 @@ func toleration(t *corev1.Toleration) *corev1ac.TolerationApplyConfiguration {
 	return convert[corev1ac.TolerationApplyConfiguration](t)
 }
 
-// convert goes through JSON, which an API type and its apply configuration share.
-// Neither side can fail for the plain types that it is used for; if one ever
-// did, the part would be left out and the golden files would show it.
+// convert converts an API type to its apply configuration, which has the same JSON.
+// Neither direction can fail for the plain types of its callers. The golden files would
+// show a part that is missing.
 func convert[T any](from any) *T {
 	to := new(T)
 	if raw, err := json.Marshal(from); err == nil {

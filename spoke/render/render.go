@@ -7,32 +7,23 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/validation"
 )
 
-// Child is one object that the member shall hold.
+// Child is one desired object in a member.
 type Child struct {
-	// Intent is the server-side-apply configuration.
+	// Intent is the server-side apply configuration: the owned fields and nothing else.
 	Intent *unstructured.Unstructured
-	// Hash of the intent, also in its annotation v1alpha1.AnnotationIntent.
+	// Hash is the hash of the intent, which its annotation v1alpha1.AnnotationIntent holds too.
 	Hash string
 }
 
-// Kinds that Render can give, in the order in which they are applied where that is
-// one after the other: what a StatefulSet's pods are found by comes first.
-var (
-	ServiceKind     = schema.GroupVersionKind{Version: "v1", Kind: "Service"}
-	StatefulSetKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
-	BudgetKind      = schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}
-
-	Kinds = []schema.GroupVersionKind{ServiceKind, StatefulSetKind, BudgetKind}
-)
-
-// Render gives the children of a MemberCache, or what is wrong with its template.
-func Render(mc *v1alpha1.MemberCache) ([]Child, []Problem) {
-	if problems := append(Check(&mc.Spec.Template), CheckPolicies(&mc.Spec.Policies)...); len(problems) > 0 {
+// Render returns the children of a MemberCache, or the problems of its spec. It never
+// returns both.
+func Render(mc *v1alpha1.MemberCache) ([]Child, []validation.Problem) {
+	if problems := append(validation.Template(&mc.Spec.Template), validation.Policies(&mc.Spec.Policies)...); len(problems) > 0 {
 		return nil, problems
 	}
 	in := newInput(mc)
@@ -42,32 +33,19 @@ func Render(mc *v1alpha1.MemberCache) ([]Child, []Problem) {
 	}
 	configurations = append(configurations, statefulSet(in), disruptionBudget(in))
 
-	children := make([]Child, 0, len(configurations))
+	rendered := make([]Child, 0, len(configurations))
 	for _, c := range configurations {
-		child, err := seal(c)
+		child, err := withHash(c)
 		if err != nil {
-			return nil, []Problem{{Field: "spec", Value: mc.Name, Fix: "report this as a bug: " + err.Error()}}
+			return nil, []validation.Problem{{Field: "spec", Value: mc.Name, Fix: "report this as a bug: " + err.Error()}}
 		}
-		children = append(children, child)
+		rendered = append(rendered, child)
 	}
-	return children, nil
+	return rendered, nil
 }
 
-// OwnerMark is carried by every child of a MemberCache: the UID of its
-// CacheCluster, so that a namesake of another hub or another life is told apart,
-// and the member, so that a cluster which is a member under two names is not
-// fought over by both.
-func OwnerMark(mc *v1alpha1.MemberCache) string {
-	uid := mc.Spec.CacheClusterUID
-	if uid == "" {
-		// Made by hand, without a CacheCluster.
-		uid = string(mc.UID)
-	}
-	return uid + "/" + mc.Spec.Cluster
-}
-
-// seal turns an apply configuration into an intent that carries its own hash.
-func seal(configuration any) (Child, error) {
+// withHash returns an apply configuration as an intent, with its hash in an annotation.
+func withHash(configuration any) (Child, error) {
 	raw, err := json.Marshal(configuration)
 	if err != nil {
 		return Child{}, fmt.Errorf("encode %T: %w", configuration, err)

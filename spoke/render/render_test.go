@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
@@ -67,7 +68,7 @@ func everything() v1alpha1.CacheTemplate {
 	}
 }
 
-func TestRenderedChildrenAreThoseOfTheGoldenFiles(t *testing.T) {
+func TestRender_MatchesGoldenFiles(t *testing.T) {
 	withExporter := v1alpha1.CacheTemplate{Exporter: &v1alpha1.ExporterSpec{Enabled: true}}
 	for name, template := range map[string]v1alpha1.CacheTemplate{
 		"defaults":       {},
@@ -107,7 +108,7 @@ func withStorage() v1alpha1.CacheTemplate {
 	}
 }
 
-func TestClaimsAreKeptUnlessTheSpecSaysOtherwise(t *testing.T) {
+func TestRender_RetainsClaimsByDefault(t *testing.T) {
 	template := withStorage()
 	template.Storage.WhenDeleted, template.Storage.WhenScaled, template.Storage.StorageClassName = "", "", nil
 	set := find(t, render(t, memberCache("sessions", template)), "StatefulSet", "sessions")
@@ -128,7 +129,7 @@ func metadataCache() v1alpha1.CacheTemplate {
 
 // The figures that Mimir's chart gives, one by one: a golden file that was
 // updated without being read would not catch a wrong one.
-func TestTheMimirCachesCarryTheFiguresOfTheirChart(t *testing.T) {
+func TestRender_MatchesMimirChart(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		template v1alpha1.CacheTemplate
@@ -179,15 +180,7 @@ func TestTheMimirCachesCarryTheFiguresOfTheirChart(t *testing.T) {
 	}
 }
 
-func TestLimitsAreTwelveTenthsOfTheCacheRoundedToMiB(t *testing.T) {
-	for cache, limit := range map[int64]int64{8192: 9830, 2048: 2458, 512: 614, 1024: 1229, 64: 77, 8: 10, 1: 1, 0: 0} {
-		if got := LimitMiB(cache); got != limit {
-			t.Errorf("LimitMiB(%d) = %d, want %d", cache, got, limit)
-		}
-	}
-}
-
-func TestItemSizesAreWrittenInTheLargestExactUnit(t *testing.T) {
+func TestItemSize_UsesLargestExactUnit(t *testing.T) {
 	for bytes, want := range map[int64]string{1 << 20: "1m", 5 << 20: "5m", 1 << 30: "1024m", 512 << 10: "512k", 1536 << 10: "1536k", 1 << 10: "1k", 1_000_000: "1000000"} {
 		if got := itemSize(bytes); got != want {
 			t.Errorf("itemSize(%d) = %q, want %q", bytes, got, want)
@@ -195,7 +188,7 @@ func TestItemSizesAreWrittenInTheLargestExactUnit(t *testing.T) {
 	}
 }
 
-func TestAnExplicitMemoryLimitIsAlsoTheRequest(t *testing.T) {
+func TestRender_UsesMemoryLimitAsRequest(t *testing.T) {
 	set := find(t, render(t, memberCache("sessions", v1alpha1.CacheTemplate{Memory: quantity("64Mi"),
 		Resources: &v1alpha1.Resources{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")}}})), "StatefulSet", "sessions")
 	want := map[string]any{"requests": map[string]any{"memory": "128Mi"}, "limits": map[string]any{"memory": "128Mi"}}
@@ -204,7 +197,7 @@ func TestAnExplicitMemoryLimitIsAlsoTheRequest(t *testing.T) {
 	}
 }
 
-func TestServicesComeBeforeTheStatefulSetThatNeedsThem(t *testing.T) {
+func TestRender_OrdersServicesFirst(t *testing.T) {
 	var kinds []string
 	for _, c := range render(t, memberCache("sessions", everything())) {
 		kinds = append(kinds, c.Intent.GetKind())
@@ -214,7 +207,7 @@ func TestServicesComeBeforeTheStatefulSetThatNeedsThem(t *testing.T) {
 	}
 }
 
-func TestChildrenAreMarkedWithTheirOwnerAndTheirOwnHash(t *testing.T) {
+func TestRender_MarksOwnerAndHash(t *testing.T) {
 	for _, c := range render(t, memberCache("sessions", everything())) {
 		if got := c.Intent.GetAnnotations()[v1alpha1.AnnotationOwner]; got != "uid-of-the-cachecluster/member-1" {
 			t.Errorf("%s: owner %q", c.Intent.GetKind(), got)
@@ -222,7 +215,7 @@ func TestChildrenAreMarkedWithTheirOwnerAndTheirOwnHash(t *testing.T) {
 		if got := c.Intent.GetAnnotations()[v1alpha1.AnnotationIntent]; got != c.Hash || got == "" {
 			t.Errorf("%s: mark %q, hash %q", c.Intent.GetKind(), got, c.Hash)
 		}
-		for key, value := range Labels("sessions", "member-1") {
+		for key, value := range children.Labels("sessions", "member-1") {
 			if c.Intent.GetLabels()[key] != value {
 				t.Errorf("%s lacks label %s=%s", c.Intent.GetKind(), key, value)
 			}
@@ -230,32 +223,7 @@ func TestChildrenAreMarkedWithTheirOwnerAndTheirOwnHash(t *testing.T) {
 	}
 }
 
-func TestAnOrphanedMemberCacheKeepsItsMark(t *testing.T) {
-	mc := memberCache("sessions", v1alpha1.CacheTemplate{})
-	before := OwnerMark(mc)
-	mc.OwnerReferences = nil
-	if after := OwnerMark(mc); after != before {
-		t.Errorf("%q became %q: its own children would be refused as somebody else's", before, after)
-	}
-}
-
-func TestAMemberCacheWithoutOwnerMarksItsChildrenWithItsOwnUID(t *testing.T) {
-	mc := memberCache("sessions", v1alpha1.CacheTemplate{})
-	mc.Spec.CacheClusterUID = ""
-	if got := OwnerMark(mc); got != "uid-of-the-membercache/member-1" {
-		t.Errorf("owner %q", got)
-	}
-}
-
-func TestOneClusterUnderTwoNamesGetsTwoMarks(t *testing.T) {
-	one, two := memberCache("sessions", v1alpha1.CacheTemplate{}), memberCache("sessions", v1alpha1.CacheTemplate{})
-	two.Spec.Cluster = "twin"
-	if OwnerMark(one) == OwnerMark(two) {
-		t.Errorf("both are %q: each would take the other's children for its own, for ever", OwnerMark(one))
-	}
-}
-
-func TestRenderingTwiceGivesTheSameBytesAndChangesNoInput(t *testing.T) {
+func TestRender_IsDeterministic(t *testing.T) {
 	mc := memberCache("sessions", everything())
 	before := mc.DeepCopy()
 	first, second := asYAML(t, render(t, mc)), asYAML(t, render(t, mc))
@@ -267,7 +235,7 @@ func TestRenderingTwiceGivesTheSameBytesAndChangesNoInput(t *testing.T) {
 	}
 }
 
-func TestAHashChangesExactlyWhenItsIntentDoes(t *testing.T) {
+func TestRender_HashChangesWithIntent(t *testing.T) {
 	base := render(t, memberCache("sessions", everything()))
 	for name, change := range map[string]func(*v1alpha1.MemberCache){
 		"nothing":                   func(*v1alpha1.MemberCache) {},

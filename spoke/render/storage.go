@@ -7,20 +7,12 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 )
 
-const (
-	// CacheContainer is the name of the container that runs the cache.
-	CacheContainer = "memcached"
-	// DataVolume is the name of the claim of each pod.
-	DataVolume = "data"
-	// DataPath is where it is mounted.
-	DataPath = "/data"
-)
-
-// store gives a StatefulSet's pods a claim each. The retention is always stated: a
-// member whose Kubernetes has another default must not delete what shall stay.
-func store(in input, spec *appsv1ac.StatefulSetSpecApplyConfiguration) {
+// addStorage adds the volume claim template. It always states the retention: another
+// default in a member must not delete claims that the spec retains.
+func addStorage(in input, spec *appsv1ac.StatefulSetSpecApplyConfiguration) {
 	if in.storage == nil {
 		return
 	}
@@ -29,8 +21,8 @@ func store(in input, spec *appsv1ac.StatefulSetSpecApplyConfiguration) {
 		WithResources(corev1ac.VolumeResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceStorage: in.storage.Size}))
 	claim.StorageClassName = in.storage.StorageClassName
-	// Namespace and name of a claim derive from its pod's.
-	template := corev1ac.PersistentVolumeClaim(DataVolume, "").WithLabels(in.labels()).WithSpec(claim)
+	// The StatefulSet controller derives the namespace of a claim from its pod.
+	template := corev1ac.PersistentVolumeClaim(children.DataVolume, "").WithLabels(in.labels()).WithSpec(claim)
 	template.Namespace = nil
 	spec.WithVolumeClaimTemplates(template).
 		WithPersistentVolumeClaimRetentionPolicy(appsv1ac.StatefulSetPersistentVolumeClaimRetentionPolicy().
@@ -45,10 +37,10 @@ func retention(r v1alpha1.ClaimRetention) appsv1.PersistentVolumeClaimRetentionP
 	return appsv1.RetainPersistentVolumeClaimRetentionPolicyType
 }
 
-// mounts of the cache container.
-func mounts(in input) []*corev1ac.VolumeMountApplyConfiguration {
+// volumeMounts returns the mounts of the cache container.
+func volumeMounts(in input) []*corev1ac.VolumeMountApplyConfiguration {
 	if in.storage == nil {
 		return nil
 	}
-	return []*corev1ac.VolumeMountApplyConfiguration{corev1ac.VolumeMount().WithName(DataVolume).WithMountPath(DataPath)}
+	return []*corev1ac.VolumeMountApplyConfiguration{corev1ac.VolumeMount().WithName(children.DataVolume).WithMountPath(children.DataPath)}
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -41,13 +42,13 @@ type bareClient struct {
 func (f *fleet) newBareClient(ctx context.Context, model string) (*bareClient, error) {
 	b := &bareClient{fleet: f, model: model, children: map[string][]unstructured.Unstructured{}}
 	for _, c := range f.members() {
-		children, err := f.renderChildren(ctx, c, model)
+		rendered, err := f.renderChildren(ctx, c, model)
 		if err != nil {
 			return nil, err
 		}
-		for _, child := range children {
+		for _, child := range rendered {
 			position := len(b.children[c.name])
-			if child.Intent.GroupVersionKind() == render.StatefulSetKind {
+			if child.Intent.GroupVersionKind() == children.StatefulSetKind {
 				position = 0
 			}
 			b.children[c.name] = slices.Insert(b.children[c.name], position, *child.Intent)
@@ -62,11 +63,11 @@ func (f *fleet) renderChildren(ctx context.Context, c *cluster, cache string) ([
 	if err := f.hub().Get(ctx, client.ObjectKey{Namespace: namespace, Name: memberCacheName(cache, c)}, &mc); err != nil {
 		return nil, err
 	}
-	children, problems := render.Render(&mc)
+	rendered, problems := render.Render(&mc)
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("render %s for %s: %v", cache, c.name, problems)
 	}
-	return children, nil
+	return rendered, nil
 }
 
 // applyCopy applies a child under another name and with other labels of the same

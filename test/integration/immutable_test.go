@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/test/harness"
 )
 
@@ -223,8 +223,8 @@ func TestRecreate_ReplacesServiceWithOtherClusterIP(t *testing.T) {
 	// With our mark, as if someone had deleted ours and written it back from a file.
 	marks := &v1alpha1.MemberCache{Spec: v1alpha1.MemberCacheSpec{CacheClusterUID: string(cc.UID), Cluster: one}}
 	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions", Labels: render.Labels("sessions", one),
-			Annotations: map[string]string{v1alpha1.AnnotationOwner: render.OwnerMark(marks)}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions", Labels: children.Labels("sessions", one),
+			Annotations: map[string]string{v1alpha1.AnnotationOwner: children.OwnerMark(marks)}},
 		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "old", Port: 1}}},
 	}
 	mustCreate(t, lab.Members[one].Server, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
@@ -62,15 +63,15 @@ func TestNameConflict_CorrectionRequiresUIDOfReadObject(t *testing.T) {
 func desiredOf(t *testing.T, ns, name string, uid types.UID) ([]apply.Desired, string) {
 	t.Helper()
 	mc := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name + ".x", UID: uid}, Spec: v1alpha1.MemberCacheSpec{CacheCluster: name, Cluster: "x"}}
-	children, problems := render.Render(mc)
+	rendered, problems := render.Render(mc)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	desired, err := apply.NewDesired(applyconfigurations.NewTypeConverter(clientgoscheme.Scheme), children)
+	desired, err := apply.NewDesired(applyconfigurations.NewTypeConverter(clientgoscheme.Scheme), rendered)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return desired, render.OwnerMark(mc)
+	return desired, children.OwnerMark(mc)
 }
 
 func memberNamespace(t *testing.T, server client.Client, ns string) {

@@ -1,4 +1,4 @@
-package render
+package validation
 
 import (
 	"fmt"
@@ -12,9 +12,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 )
 
-// Problem is bad input: which field, what value, what to do.
+// Problem is one invalid value: its field, the value and the fix.
 type Problem struct {
 	Field, Value, Fix string
 }
@@ -23,33 +24,31 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s: %q: %s", p.Field, p.Value, p.Fix)
 }
 
-// memcached's own limits, see its memcached.c: -I between 1 KiB and 1 GiB, at most
-// half of -m, and a multiple of slab_chunk_max. Below 8 MiB its first slabs do
-// not fit.
+// Limits of memcached, see its memcached.c: -I must be between 1 KiB and 1 GiB, at most
+// half of -m, and a multiple of slab_chunk_max. The first slabs need 8 MiB.
 const (
 	minMemory   = 8 << 20
 	maxMemory   = 4 << 40
 	minItemSize = 1 << 10
 	maxItemSize = 1 << 30
-	// slabChunk is slab_chunk_max where nobody sets it.
+	// slabChunk is the default of slab_chunk_max.
 	slabChunk = 512 << 10
 
 	minStorage = 1 << 20
 )
 
-// Check finds what no member could run. Admission refuses most of it in a
-// CacheCluster already; an override only meets its template here.
-func Check(t *v1alpha1.CacheTemplate) []Problem {
+// Template returns the problems of a template. No member can run a template that has one.
+func Template(t *v1alpha1.CacheTemplate) []Problem {
 	var problems []Problem
 	add := func(field, value, fix string) { problems = append(problems, Problem{field, value, fix}) }
 
 	if t.Engine != "" && t.Engine != v1alpha1.EngineMemcached {
-		add("engine", string(t.Engine), "use Memcached, the only engine so far")
+		add("engine", string(t.Engine), "use Memcached, the only supported engine")
 	}
 	if t.Replicas != nil && *t.Replicas < 0 {
 		add("replicas", fmt.Sprint(*t.Replicas), "use 0 or more")
 	}
-	memory := ptr.Deref(t.Memory, defaultMemory)
+	memory := children.Memory(t)
 	if memory.Value() < minMemory {
 		add("memory", memory.String(), "use at least 8Mi")
 	}
@@ -60,14 +59,14 @@ func Check(t *v1alpha1.CacheTemplate) []Problem {
 		checkItemSize(t.Memcached, memory, add)
 	}
 	if t.Pod != nil {
-		for _, label := range slices.Sorted(maps.Keys(Labels("", ""))) {
-			if value, taken := t.Pod.Labels[label]; taken {
-				add("pod.labels["+label+"]", value, "choose another label: this one is set by reconcile-lab")
+		for _, label := range slices.Sorted(maps.Keys(children.Labels("", ""))) {
+			if value, reserved := t.Pod.Labels[label]; reserved {
+				add("pod.labels["+label+"]", value, "use another label: reconcile-lab sets this one")
 			}
 		}
 	}
 	if t.Resources != nil {
-		checkResources(t.Resources, MemoryMiB(t), add)
+		checkResources(t.Resources, children.MemoryMiB(t), add)
 	}
 	checkStorage(t, add)
 	return problems
@@ -79,7 +78,7 @@ func checkItemSize(m *v1alpha1.MemcachedSpec, memory resource.Quantity, add func
 	case item.Value() < minItemSize || item.Value() > maxItemSize:
 		add("memcached.maxItemSize", item.String(), "use between 1Ki and 1Gi")
 	case item.Value()*2 > memory.Value()>>20<<20:
-		add("memcached.maxItemSize", item.String(), "use at most half of memory, which is "+memory.String()+" here")
+		add("memcached.maxItemSize", item.String(), "use at most half of memory, which is "+memory.String())
 	case item.Value()%slabChunk != 0 && !setsSlabChunk(m):
 		add("memcached.maxItemSize", item.String(), "use a multiple of 512Ki, or set slab_chunk_max in memcached.extended")
 	}
@@ -89,16 +88,16 @@ func setsSlabChunk(m *v1alpha1.MemcachedSpec) bool {
 	return slices.ContainsFunc(m.Extended, func(e string) bool { return strings.Contains(e, "slab_chunk_max=") })
 }
 
-// checkStorage finds claims that no API server takes, and a cache that is told to
-// keep its items where there is no volume: it would not start.
+// checkStorage refuses claims that no API server accepts, and a data path without a
+// volume: memcached would not start.
 func checkStorage(t *v1alpha1.CacheTemplate, add func(field, value, fix string)) {
 	if t.Storage == nil {
 		if t.Memcached == nil {
 			return
 		}
 		for i, option := range t.Memcached.Extended {
-			if strings.Contains(option, "="+DataPath+"/") {
-				add(fmt.Sprintf("memcached.extended[%d]", i), option, "set storage, which is what "+DataPath+" is")
+			if strings.Contains(option, "="+children.DataPath+"/") {
+				add(fmt.Sprintf("memcached.extended[%d]", i), option, "set storage: "+children.DataPath+" is the mount path of its volume")
 			}
 		}
 		return
@@ -106,10 +105,10 @@ func checkStorage(t *v1alpha1.CacheTemplate, add func(field, value, fix string))
 	if t.Storage.Size.Value() < minStorage {
 		add("storage.size", t.Storage.Size.String(), "use at least 1Mi")
 	}
-	// The empty name is one too: it asks for a volume that was made beforehand.
+	// The empty name is valid: it asks for an existing volume without a class.
 	if class := ptr.Deref(t.Storage.StorageClassName, ""); class != "" {
-		for _, wrong := range validation.IsDNS1123Subdomain(class) {
-			add("storage.storageClassName", class, wrong)
+		for _, problem := range validation.IsDNS1123Subdomain(class) {
+			add("storage.storageClassName", class, problem)
 		}
 	}
 	for _, r := range []struct {
@@ -122,12 +121,12 @@ func checkStorage(t *v1alpha1.CacheTemplate, add func(field, value, fix string))
 	}
 }
 
-// checkResources finds a container that the kernel would kill once its cache is
-// full, and requests that no API server accepts.
+// checkResources refuses a limit at which the kernel kills a full cache, and requests
+// that no API server accepts.
 func checkResources(r *v1alpha1.Resources, memoryMiB int64, add func(field, value, fix string)) {
-	effective := cacheResources(r, memoryMiB)
+	effective := children.Resources(r, memoryMiB)
 	if limit, set := r.Limits[corev1.ResourceMemory]; set && limit.Value() < memoryMiB<<20 {
-		add("resources.limits[memory]", limit.String(), fmt.Sprintf("use at least %dMi: a full cache would be killed", LimitMiB(memoryMiB)))
+		add("resources.limits[memory]", limit.String(), fmt.Sprintf("use at least %dMi: the kernel would kill a full cache", children.LimitMiB(memoryMiB)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(effective.Requests)) {
 		request := effective.Requests[name]

@@ -1,4 +1,11 @@
-package drift
+// Package fieldpattern parses the path of an ignore rule and matches it with the fields
+// that drift finds.
+//
+// A path is written as a status shows it, such as spec.replicas or
+// spec.template.spec.containers[name="memcached"].image. A field name can contain dots,
+// as those of labels and annotations do. So a path is compared with a field as text, and
+// is never split into names.
+package fieldpattern
 
 import (
 	"cmp"
@@ -12,11 +19,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// ParsePath reads a path as a status shows it and gives it in the same spelling that
-// Paths would: keys of a list item sorted, values as JSON. A field's own name may
-// hold dots, as those of labels and annotations do, so a path is only told apart
-// into fields once it is held against a real one.
-func ParsePath(s string) (string, error) {
+// Parse returns a path in the spelling of a status: sorted keys of a list item, values as
+// JSON.
+func Parse(s string) (string, error) {
 	s = strings.TrimPrefix(s, ".")
 	var out strings.Builder
 	for rest := s; rest != ""; {
@@ -26,11 +31,11 @@ func ParsePath(s string) (string, error) {
 		}
 		names := rest[:open]
 		if strings.ContainsAny(names, "]\"=' ") {
-			return "", fmt.Errorf("%q is no field name", names)
+			return "", fmt.Errorf("%q is not a field name", names)
 		}
 		if out.Len() == 0 {
 			if first, _, _ := strings.Cut(names, "."); first != "spec" && first != "metadata" {
-				return "", errors.New("a path begins with spec or metadata")
+				return "", errors.New("a path must begin with spec or metadata")
 			}
 		} else if names != "" && names[0] != '.' {
 			return "", fmt.Errorf("a dot is missing before %q", names)
@@ -54,12 +59,12 @@ func ParsePath(s string) (string, error) {
 		rest = after
 	}
 	if out.Len() == 0 {
-		return "", errors.New("it is empty")
+		return "", errors.New("the path is empty")
 	}
 	return out.String(), nil
 }
 
-// bracket cuts "[inner]after"; brackets within quotes do not count.
+// bracket splits "[inner]after". It ignores brackets within quotes.
 func bracket(s string) (inner, after string, ok bool) {
 	quoted := false
 	for i := 1; i < len(s); i++ {
@@ -75,8 +80,8 @@ func bracket(s string) (inner, after string, ok bool) {
 	return "", "", false
 }
 
-// parseSelector reads what stands between brackets: key="value", more of them after
-// commas, ="value" of a set, or the place in a list.
+// parseSelector normalizes the text between brackets: key="value" pairs separated by
+// commas, ="value" for an item of a set, or the index in a list.
 func parseSelector(s string) (string, error) {
 	if _, err := strconv.ParseUint(s, 10, 31); err == nil {
 		return "[" + s + "]", nil
@@ -85,11 +90,11 @@ func parseSelector(s string) (string, error) {
 	for _, part := range parts {
 		name, raw, ok := strings.Cut(part, "=")
 		if !ok || name == "" && len(parts) > 1 {
-			return "", fmt.Errorf("[%s] is no list item, which reads like [name=\"memcached\"]", s)
+			return "", fmt.Errorf("[%s] does not select a list item; write it like [name=\"memcached\"]", s)
 		}
 		var scalar any
 		if err := json.Unmarshal([]byte(raw), &scalar); err != nil {
-			return "", fmt.Errorf("%s in [%s] is no JSON value: a text stands in double quotes, like [name=\"memcached\"]", raw, s)
+			return "", fmt.Errorf("%s in [%s] is not a JSON value; put text in double quotes, like [name=\"memcached\"]", raw, s)
 		}
 	}
 	slices.SortFunc(parts, func(a, b string) int {
@@ -116,9 +121,8 @@ func splitOutsideQuotes(s string) []string {
 	return append(parts, s[from:])
 }
 
-// covers says whether a path, as ParsePath gives it, names a field or something that
-// holds it.
-func covers(path string, field fieldpath.Path) bool {
+// Covers reports whether a parsed path names a field or one of its parents.
+func Covers(path string, field fieldpath.Path) bool {
 	var prefix strings.Builder
 	for _, e := range field {
 		part := e.String()
