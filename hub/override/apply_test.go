@@ -92,7 +92,7 @@ func TestApply_NamesTheOverrideOfAProblem(t *testing.T) {
 		want      []string
 	}{
 		{"an item too large for the override's memory", []v1alpha1.Override{{Clusters: []string{"x"}}, {Clusters: []string{"lab-1"}, Memory: quantity("16Mi"), Memcached: &v1alpha1.MemcachedSpec{MaxItemSize: quantity("9Mi")}}},
-			[]string{`spec.memcached.maxItemSize: "9Mi": use at most half of memory, which is 16Mi here after spec.overrides[1]`}},
+			[]string{`spec.memcached.maxItemSize: "9Mi": use at most half of memory, which is 16Mi after spec.overrides[1]`}},
 		{"an invalid selector", []v1alpha1.Override{{ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}},
 			[]string{`spec.overrides[0].clusterSelector: "Near" is not a valid label selector operator`}},
 	} {
