@@ -34,6 +34,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/hub/orphans"
 	"github.com/reconcile-lab/reconcile-lab/internal/events"
 	spokecontroller "github.com/reconcile-lab/reconcile-lab/spoke/controller"
+	"github.com/reconcile-lab/reconcile-lab/spoke/memberqueue"
 )
 
 // debugCacheClusters is the path of the metrics server that prints what the hub
@@ -118,16 +119,16 @@ func newInventory(o Options, hub func() cluster.Cluster) (*inventory.Inventory, 
 	members, err := inventory.New(inventory.Options{
 		Hub:       hub,
 		Namespace: o.InventoryNamespace,
-		Scheme:    spokecontroller.MemberScheme(),
-		Cache:     spokecontroller.MemberCacheOptions(),
-		Kinds:     spokecontroller.MemberKinds(),
+		Scheme:    memberqueue.Scheme(),
+		Cache:     memberqueue.CacheOptions(),
+		Kinds:     memberqueue.Kinds(),
 		Timing:    o.Timing, Clock: o.Clock,
 		Transport: o.Transport, NewInformer: o.MemberInformer,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create the inventory: %w", err)
 	}
-	if err := spokecontroller.IndexMembers(members); err != nil {
+	if err := memberqueue.AddIndexes(members); err != nil {
 		return nil, fmt.Errorf("index the caches of the members: %w", err)
 	}
 	return members, nil
@@ -179,14 +180,22 @@ func addControllers(mgr mcmanager.Manager, o Options) error {
 		return fmt.Errorf("serve %s: %w", debugCacheClusters, err)
 	}
 
-	spoke := spokecontroller.New(spokecontroller.Options{Hub: local, Events: sink, InventoryNamespace: o.InventoryNamespace, Clock: o.Clock,
-		Typer: applyconfigurations.NewTypeConverter(spokecontroller.MemberScheme())})
+	spoke, err := spokecontroller.New(spokecontroller.Options{Hub: local, Events: sink, InventoryNamespace: o.InventoryNamespace, Clock: o.Clock,
+		Typer: applyconfigurations.NewTypeConverter(memberqueue.Scheme())})
+	if err != nil {
+		return fmt.Errorf("create the spoke controller: %w", err)
+	}
 	if err := mgr.Add(spoke); err != nil {
 		return fmt.Errorf("add the spoke controller: %w", err)
 	}
+	if o.Metrics != "0" {
+		if err := local.AddMetricsServerExtraHandler("/debug/caches", spoke.StateHandler()); err != nil {
+			return fmt.Errorf("add the debug view of the spoke controller: %w", err)
+		}
+	}
 
 	finder, err := orphans.New(orphans.Options{Hub: local, InventoryNamespace: o.InventoryNamespace, Clock: o.Clock,
-		Kinds: spokecontroller.ChildKinds()})
+		Kinds: memberqueue.ChildKinds()})
 	if err != nil {
 		return fmt.Errorf("create the orphan finder: %w", err)
 	}

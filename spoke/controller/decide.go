@@ -34,7 +34,7 @@ func (m *member) decide(s *snapshot) decision {
 // applier returns the applier of one MemberCache.
 func (m *member) applier(s *snapshot) *apply.Applier {
 	return apply.New(apply.Options{
-		Client: s.engaged.cluster.GetClient(), Reader: s.engaged.cluster.GetAPIReader(), Writes: m.writeCache,
+		Client: s.engaged.Cluster.GetClient(), Reader: s.engaged.Cluster.GetAPIReader(), Writes: m.writeCache,
 		Namespace: s.cache.Namespace, CreateNamespace: s.cache.Spec.CreateNamespace,
 		Defer: func(step *apply.Step) bool {
 			drifted := func() v1alpha1.DriftFinding { return describeStep(step) }

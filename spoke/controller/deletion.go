@@ -31,7 +31,7 @@ func (m *member) remove(ctx context.Context, s *snapshot) result {
 	if err := m.verify(ctx, s.cache); err != nil {
 		return unverified(err)
 	}
-	live, err := m.children(ctx, s.engaged.cluster.GetAPIReader(), s.cache, labelled(s.cache)...)
+	live, err := m.children(ctx, s.engaged.Cluster.GetAPIReader(), s.cache, labelled(s.cache)...)
 	if err != nil {
 		r.failure = failure.Of(err, "list", "the children")
 		return r

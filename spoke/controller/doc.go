@@ -1,13 +1,19 @@
-// Package controller runs the spoke's stages for one (member, MemberCache):
-// Read, Plan, Apply, Observe, Summarize, Write.
+// Package controller reconciles one MemberCache in one member.
 //
-// Every member has a queue and workers of its own, so that a member that hangs
-// holds up nobody else. They live as long as MemberCaches name the member or the
-// member is engaged. The state of the connection comes from two places: Engage
-// gives the cluster while it answers, and the Reachable condition of the member's
-// ClusterProfile says since when and why it does not.
+// # Stages
 //
-// Nothing that matters is only in memory: after a restart the first reconcile of
-// each MemberCache finds everything in the hub's and the member's API servers,
-// and writes nothing if nothing changed.
+// Reconcile is a list of stages, one file each: read (a snapshot of hub and member), decide
+// (render and plan), preflight (verify before a deletion), apply (write to the member),
+// observe (pods), summarize (the status) and publish (write to the hub). Each stage takes a
+// value and returns the next. A stage that needs another reconcile adds its time to
+// result.requeue; the shortest counts. Deletion replaces the stages from decide to observe.
+//
+// # State
+//
+// All that is remembered between two reconciles is in one cacheState per MemberCache, and in
+// the caches of recent writes. None of it must be kept: after a restart the first reconcile
+// of each MemberCache reads everything from the hub's and the member's API servers, and
+// writes nothing if nothing changed.
+//
+// Queues, workers and watches are in spoke/memberqueue.
 package controller

@@ -72,7 +72,7 @@ func (m *member) diagnose(ctx context.Context, s *snapshot, set *appsv1.Stateful
 // this time; the last cause then stays.
 func (m *member) shortageCause(ctx context.Context, s *snapshot, set *appsv1.StatefulSet) (cause v1alpha1.Outcome, known bool) {
 	var events corev1.EventList
-	err := s.engaged.cluster.GetAPIReader().List(ctx, &events, client.InNamespace(set.Namespace), client.MatchingFields{
+	err := s.engaged.Cluster.GetAPIReader().List(ctx, &events, client.InNamespace(set.Namespace), client.MatchingFields{
 		"involvedObject.kind": "StatefulSet", "involvedObject.name": set.Name})
 	if err == nil {
 		return observe.Refused(set, events.Items), true

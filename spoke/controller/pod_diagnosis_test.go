@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/memberqueue"
 	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
 )
 
@@ -52,7 +53,7 @@ func (l *shortageTest) observe(t *testing.T, mc *v1alpha1.MemberCache, at time.T
 			return l.answer(events)
 		},
 	}).Build()
-	s := &snapshot{now: at, cache: mc, state: l.state, engaged: &engagement{context: t.Context(), cluster: staleCluster{api: api}}}
+	s := &snapshot{now: at, cache: mc, state: l.state, engaged: &memberqueue.Engagement{Context: t.Context(), Cluster: staleCluster{api: api}}}
 	seen := observe.Observe(l.set, nil)
 	return seen, l.member.diagnose(t.Context(), s, l.set, &seen)
 }

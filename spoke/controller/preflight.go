@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/memberqueue"
 )
 
 // errStaleCache: the hub's cache shows a MemberCache that has changed since. The event of
@@ -48,7 +49,7 @@ func (m *member) verify(ctx context.Context, mc *v1alpha1.MemberCache) error {
 // queue.
 func unverified(err error) result {
 	if errors.Is(err, errStaleCache) {
-		return result{unknown: true, requeue: jittered(firstRetry)}
+		return result{unknown: true, requeue: jittered(memberqueue.FirstRetry)}
 	}
 	return result{unknown: true, hubError: err}
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/spoke/memberqueue"
 )
 
 // hubDeadline bounds a write to the hub, without which no reconcile can end.
@@ -26,7 +27,7 @@ func (m *member) publish(ctx context.Context, s *snapshot, status v1alpha1.Membe
 	case errors.Is(err, errStaleCache) || apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 		// The hub's cache is stale; its next event is on the way.
 		s.state.keepUnreported(r.report.Changes)
-		return ctrl.Result{RequeueAfter: jittered(firstRetry)}, nil
+		return ctrl.Result{RequeueAfter: jittered(memberqueue.FirstRetry)}, nil
 	case err != nil:
 		s.state.keepUnreported(r.report.Changes)
 		return ctrl.Result{}, fmt.Errorf("report %s to the hub: %w", client.ObjectKeyFromObject(s.cache), err)
@@ -51,6 +52,7 @@ func (m *member) write(ctx context.Context, s *snapshot, status v1alpha1.MemberC
 	}
 	if wait := m.throttle(s, &status); wait > 0 {
 		s.state.deferredInventory = status.Inventory
+		m.states.deferReport(s.state, m.clock.Now().Add(wait))
 		r.requeueAfter(wait)
 		logDeferred(ctx, wait)
 		return nil

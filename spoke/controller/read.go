@@ -10,18 +10,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	clusterinventory "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/internal/children"
-	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/memberqueue"
 )
 
 // snapshot is all that was read at the beginning of a reconcile. The objects in live and
@@ -34,13 +32,12 @@ type snapshot struct {
 	state   *cacheState
 	// inventory is the status's, or that of a report that was deferred.
 	inventory []v1alpha1.InventoryEntry
-	// engaged is nil while the member is disconnected; unreachable is then the reason, nil
-	// if it is not known yet.
-	engaged          *engagement
-	unreachable      *failure.Failure
-	unreachableSince *metav1.Time
-	live             apply.Live
-	pods             []corev1.Pod
+	// connection of the member when the reconcile began, and engaged its engagement, nil
+	// while the member is disconnected.
+	connection memberqueue.Connection
+	engaged    *memberqueue.Engagement
+	live       apply.Live
+	pods       []corev1.Pod
 	// scalers are the ranges of the autoscalers of the StatefulSet.
 	scalers []drift.Range
 }
@@ -67,50 +64,18 @@ func (m *member) read(ctx context.Context, key types.NamespacedName, state *cach
 		s.arrived = state.arrived
 	}
 	s.inventory = state.inventory(s.cache)
-	s.engaged = m.connected()
-	if s.engaged == nil {
-		return s, m.readUnreachable(ctx, s)
+	var err error
+	if s.connection, err = m.connection(ctx); err != nil {
+		return nil, err
+	}
+	if s.engaged = s.connection.Engagement; s.engaged == nil {
+		return s, nil
 	}
 	return s, m.readChildren(ctx, s)
 }
 
-// readUnreachable reads from the ClusterProfile why the member is disconnected.
-func (m *member) readUnreachable(ctx context.Context, s *snapshot) error {
-	profile := &clusterinventory.ClusterProfile{}
-	err := m.hub.GetCache().Get(ctx, m.profile, profile)
-	if client.IgnoreNotFound(err) != nil {
-		return err
-	}
-	if err != nil {
-		s.unreachable = &failure.Failure{Class: v1alpha1.ClassUnreachable, Reason: v1alpha1.ReasonUnknownMember,
-			Message: fmt.Sprintf("spec.cluster: %q: the hub has no ClusterProfile of this name", m.name),
-			Hint:    "join the member (again): reconcile-lab join " + m.name + " --kubeconfig FILE"}
-		return nil
-	}
-	if c := meta.FindStatusCondition(profile.Status.Conditions, v1alpha1.ConditionReachable); c != nil && c.Status == metav1.ConditionFalse {
-		s.unreachable = &failure.Failure{Class: v1alpha1.ClassUnreachable, Reason: v1alpha1.ReasonMemberUnreachable, Message: c.Message, Hint: m.remedy(c.Reason)}
-		if c.Reason == v1alpha1.ReasonCredentialsInvalid {
-			s.unreachable.Reason = v1alpha1.ReasonUnauthorized
-		}
-		s.unreachableSince = &c.LastTransitionTime
-	}
-	return nil
-}
-
-// remedy returns the hint for a reason of the Reachable condition.
-func (m *member) remedy(reason string) string {
-	switch reason {
-	case v1alpha1.ReasonCredentialsMissing, v1alpha1.ReasonCredentialsInvalid:
-		return "join the member (again): reconcile-lab join " + m.name + " --kubeconfig FILE"
-	case v1alpha1.ReasonSyncFailed:
-		return "grant the hub's account in the member the right that the message names: reconcile-lab join " + m.name + " --kubeconfig FILE grants all of them"
-	default:
-		return "check the member's API server and the network to it; reconciles resume when it answers"
-	}
-}
-
 func (m *member) readChildren(ctx context.Context, s *snapshot) (err error) {
-	reader := s.engaged.cluster.GetCache()
+	reader := s.engaged.Cluster.GetCache()
 	if s.live, err = m.children(ctx, reader, s.cache, indexed(s.cache)...); err != nil {
 		return fmt.Errorf("list children in %s: %w", m.name, err)
 	}
@@ -120,7 +85,7 @@ func (m *member) readChildren(ctx context.Context, s *snapshot) (err error) {
 	}
 	// Anyone may use the labels. The name is given by the StatefulSet controller.
 	s.pods = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !isPodOf(s.cache.Spec.CacheCluster, pod.Name) })
-	if s.scalers, err = s.engaged.scalersOf(ctx, s.cache); err != nil {
+	if s.scalers, err = autoscalerRanges(ctx, s.engaged, s.cache); err != nil {
 		return fmt.Errorf("list autoscalers in %s: %w", m.name, err)
 	}
 	return nil
@@ -142,7 +107,7 @@ func labelled(mc *v1alpha1.MemberCache) []client.ListOption {
 // through all labels grows with the number of caches. It makes no copy, which would be the
 // greatest cost of a reconcile that changes nothing.
 func indexed(mc *v1alpha1.MemberCache) []client.ListOption {
-	return []client.ListOption{client.InNamespace(mc.Namespace), client.MatchingFields{carriedField: mc.Spec.CacheCluster}, client.UnsafeDisableDeepCopy}
+	return []client.ListOption{client.InNamespace(mc.Namespace), client.MatchingFields{memberqueue.CacheField: mc.Spec.CacheCluster}, client.UnsafeDisableDeepCopy}
 }
 
 // children returns the selected objects, each as it was read or as it was written since.

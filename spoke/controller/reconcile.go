@@ -12,6 +12,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
+	"github.com/reconcile-lab/reconcile-lab/spoke/memberqueue"
 	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
 )
 
@@ -66,7 +67,7 @@ func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ct
 	s, err := m.read(ctx, request.NamespacedName, state)
 	switch {
 	case errors.Is(err, errStaleCache):
-		return ctrl.Result{RequeueAfter: jittered(firstRetry)}, nil
+		return ctrl.Result{RequeueAfter: jittered(memberqueue.FirstRetry)}, nil
 	case err == nil && s == nil, client.IgnoreNotFound(err) == nil && err != nil:
 		m.states.forget(request.NamespacedName)
 		return ctrl.Result{}, nil
@@ -93,14 +94,14 @@ func (m *member) Reconcile(ctx context.Context, request mcreconcile.Request) (ct
 func (m *member) work(ctx context.Context, s *snapshot) result {
 	s.state.arrived = time.Time{}
 	switch {
-	case s.engaged == nil && s.unreachable == nil:
+	case !s.connection.Known():
 		return result{unknown: true}
 	case s.engaged == nil:
-		return result{unreachable: true, failure: s.unreachable, report: apply.Report{Inventory: s.inventory}}
+		return result{unreachable: true, failure: s.connection.Unreachable, report: apply.Report{Inventory: s.inventory}}
 	}
 	ctx, cancel := context.WithTimeout(ctx, memberDeadline)
 	defer cancel()
-	defer context.AfterFunc(s.engaged.context, cancel)()
+	defer context.AfterFunc(s.engaged.Context, cancel)()
 
 	var r result
 	if s.cache.DeletionTimestamp != nil {
@@ -110,7 +111,7 @@ func (m *member) work(ctx context.Context, s *snapshot) result {
 	}
 	// The end of an engagement, for example for a new credential, aborts its requests. That
 	// failure is not the member's, and the next engagement starts a new reconcile.
-	if s.engaged.context.Err() != nil && r.failure != nil && r.failure.Class == v1alpha1.ClassUnreachable {
+	if s.engaged.Context.Err() != nil && r.failure != nil && r.failure.Class == v1alpha1.ClassUnreachable {
 		r.unknown = true
 	}
 	return r

@@ -21,6 +21,7 @@ import (
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/internal/children"
+	"github.com/reconcile-lab/reconcile-lab/spoke/memberqueue"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -35,8 +36,8 @@ func (l staleCluster) GetClient() client.Client    { return cached{Client: l.api
 func (l staleCluster) GetAPIReader() client.Reader { return l.api }
 func (l staleCluster) GetCache() cache.Cache {
 	empty := fake.NewClientBuilder().WithScheme(memberScheme)
-	for _, kind := range MemberKinds() {
-		empty.WithIndex(kind, carriedField, carriedBy)
+	for _, kind := range memberqueue.Kinds() {
+		empty.WithIndex(kind, memberqueue.CacheField, memberqueue.CacheOf)
 	}
 	return emptyCache{reader: empty.Build()}
 }
@@ -114,11 +115,11 @@ func hubWith(t *testing.T, mc *v1alpha1.MemberCache) cluster.Cluster {
 // than its cache.
 func workWithHub(engagedFor context.Context, t *testing.T, api client.Client, mc, onHub *v1alpha1.MemberCache) result {
 	t.Helper()
-	c := New(Options{Hub: hubWith(t, onHub), Typer: applyconfigurations.NewTypeConverter(memberScheme), Clock: clock.RealClock{}})
-	c.context = t.Context()
-	m := newMember(c, "member-1")
-	defer m.stop()
-	s := &snapshot{now: time.Now(), cache: mc, state: m.states.get(client.ObjectKeyFromObject(mc)), inventory: mc.Status.Inventory, engaged: &engagement{context: engagedFor, cluster: staleCluster{api: api}}}
+	c := &Controller{options: Options{Hub: hubWith(t, onHub), Typer: applyconfigurations.NewTypeConverter(memberScheme), Clock: clock.RealClock{}}}
+	m := newMember(c, "member-1", nil)
+	e := &memberqueue.Engagement{Context: engagedFor, Cluster: staleCluster{api: api}}
+	s := &snapshot{now: time.Now(), cache: mc, state: m.states.get(client.ObjectKeyFromObject(mc)), inventory: mc.Status.Inventory,
+		engaged: e, connection: memberqueue.Connection{Engagement: e}}
 	if err := m.readChildren(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -240,17 +241,5 @@ func TestWork_IgnoresFailureOfEndedEngagement(t *testing.T) {
 
 	if !r.unknown {
 		t.Errorf("failure %v would be reported for a connection that the hub closed", r.failure)
-	}
-}
-
-func TestUnchanged_PassesAnotherMissingSecret(t *testing.T) {
-	waiting := func(version, message string) *corev1.Pod {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "memcached", State: corev1.ContainerState{
-			Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: message}}}}
-		return pod
-	}
-	if unchanged(waiting("1", `secret "x" not found`), waiting("2", `secret "y" not found`)) {
-		t.Error("the status would still name the Secret that exists now")
 	}
 }

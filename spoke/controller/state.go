@@ -9,6 +9,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/internal/validation"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
+	"github.com/reconcile-lab/reconcile-lab/spoke/memberqueue"
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
@@ -59,7 +60,8 @@ func (state *cacheState) identify(uid types.UID) {
 	state.unreported, state.deferredInventory = nil, nil
 }
 
-// eventState is the part of a cacheState that event handlers read and write.
+// eventState is the part of a cacheState that event handlers, or the workers of other
+// MemberCaches, read and write.
 type eventState struct {
 	// firstEvent is when the first event of a child arrived since the last reconcile
 	// began. Loss: as of cacheState.arrived.
@@ -69,6 +71,9 @@ type eventState struct {
 	queuedSince time.Time
 	// trigger of the next reconcile. Loss: a reconcile after an event counts as a retry.
 	trigger trigger
+	// reportDue is when a deferred report is due, or zero. Loss: events that only change
+	// counts cause a reconcile each.
+	reportDue time.Time
 	// unreportedSince is when a generation was first seen that the status does not report
 	// yet, or zero. Loss: the first report is deferred for less time.
 	unreportedSince time.Time
@@ -127,17 +132,39 @@ func (s *states) forget(key types.NamespacedName) {
 }
 
 // record notes that a MemberCache is queued because of an event.
-func (s *states) record(key types.NamespacedName, t trigger, child bool, now time.Time) {
+func (s *states) record(key types.NamespacedName, t memberqueue.EventType, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := &s.locked(key).events
-	e.trigger = max(e.trigger, t)
 	if e.queuedSince.IsZero() {
 		e.queuedSince = now
 	}
-	if child && e.firstEvent.IsZero() {
-		e.firstEvent = now
+	switch t {
+	case memberqueue.ConnectionChanged:
+		e.trigger = reconnection
+		return
+	case memberqueue.ChildChanged, memberqueue.StatusChanged:
+		if e.firstEvent.IsZero() {
+			e.firstEvent = now
+		}
 	}
+	e.trigger = max(e.trigger, event)
+}
+
+// deferReport notes that the report of a MemberCache is deferred.
+func (s *states) deferReport(state *cacheState, due time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state.events.reportDue = due
+}
+
+// reportDeferred reports whether a reconcile is due soon anyway, because of a deferred
+// report. A later due time was computed by a clock that was set back since.
+func (s *states) reportDeferred(key types.NamespacedName, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.byKey[key]
+	return state != nil && state.events.reportDue.After(now) && !state.events.reportDue.After(now.Add(longestReportDelay))
 }
 
 // oldest returns how long the oldest event has waited for a worker.
@@ -167,7 +194,7 @@ func (s *states) begin(state *cacheState) {
 	case event:
 		state.backoff.triggered = true
 	}
-	e.firstEvent, e.queuedSince, e.trigger = time.Time{}, time.Time{}, timer
+	e.firstEvent, e.queuedSince, e.reportDue, e.trigger = time.Time{}, time.Time{}, time.Time{}, timer
 }
 
 // setUnreportedSince notes when a generation was first seen; zero once it is reported.

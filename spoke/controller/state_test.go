@@ -11,6 +11,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
+	"github.com/reconcile-lab/reconcile-lab/spoke/memberqueue"
 )
 
 var sessionsKey = types.NamespacedName{Namespace: "shop", Name: "sessions.a"}
@@ -121,15 +122,15 @@ func TestCacheState_DropsCorrectionsThatTheStatusShows(t *testing.T) {
 
 func TestStates_MeasureCorrectionFromFirstEvent(t *testing.T) {
 	var s states
-	s.record(sessionsKey, event, true, noon)
-	s.record(sessionsKey, event, true, noon.Add(time.Second))
+	s.record(sessionsKey, memberqueue.ChildChanged, noon)
+	s.record(sessionsKey, memberqueue.ChildChanged, noon.Add(time.Second))
 	state := s.get(sessionsKey)
 	s.begin(state)
 	if !state.arrived.Equal(noon) {
 		t.Errorf("from %s", state.arrived)
 	}
 	// A reconcile that could not work on the event leaves it to the next one.
-	s.record(sessionsKey, event, true, noon.Add(time.Minute))
+	s.record(sessionsKey, memberqueue.ChildChanged, noon.Add(time.Minute))
 	s.begin(state)
 	if !state.arrived.Equal(noon) {
 		t.Errorf("after a reconcile that was deferred: from %s", state.arrived)
@@ -145,15 +146,29 @@ func TestStates_ReconnectionResetsBackoff(t *testing.T) {
 	var s states
 	state := s.get(sessionsKey)
 	state.backoff = backoff{class: v1alpha1.ClassBlocked, attempt: attempt{count: 7}}
-	s.record(sessionsKey, event, false, noon)
+	s.record(sessionsKey, memberqueue.MemberCacheChanged, noon)
 	s.begin(state)
 	if !state.backoff.triggered || state.backoff.count != 7 {
 		t.Errorf("after an event: %+v", state.backoff)
 	}
-	s.record(sessionsKey, reconnection, false, noon)
-	s.record(sessionsKey, event, false, noon)
+	s.record(sessionsKey, memberqueue.ConnectionChanged, noon)
+	s.record(sessionsKey, memberqueue.MemberCacheChanged, noon)
 	s.begin(state)
 	if state.backoff.failed() {
 		t.Errorf("after a reconnection: %+v", state.backoff)
+	}
+}
+
+func TestStates_ReportOldestEvent(t *testing.T) {
+	var s states
+	s.record(sessionsKey, memberqueue.MemberCacheChanged, noon)
+	s.record(types.NamespacedName{Name: "younger"}, memberqueue.ChildChanged, noon.Add(time.Second))
+	if got := s.oldest(noon.Add(7 * time.Second)); got != 7*time.Second {
+		t.Errorf("the oldest event is %s old", got)
+	}
+	s.begin(s.get(sessionsKey))
+	s.forget(types.NamespacedName{Name: "younger"})
+	if got := s.oldest(noon.Add(7 * time.Second)); got != 0 {
+		t.Errorf("the queue is empty, and the oldest event is %s old", got)
 	}
 }

@@ -62,8 +62,8 @@ func setOutcome(status *v1alpha1.MemberCacheStatus, s *snapshot, r *result) {
 	since := status.Since
 	if since == nil || status.State != state || status.Reason != outcome.Reason {
 		since = &metav1.Time{Time: s.now}
-		if r.unreachable && s.unreachableSince != nil {
-			since = s.unreachableSince
+		if r.unreachable && s.connection.Since != nil {
+			since = s.connection.Since
 		}
 	}
 	status.State, status.Outcome = state, outcome

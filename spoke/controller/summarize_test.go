@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,6 +15,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
+	"github.com/reconcile-lab/reconcile-lab/spoke/memberqueue"
 	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
 )
 
@@ -153,7 +152,7 @@ func TestSummarize_DoesNotObserveMemberWithoutAnswer(t *testing.T) {
 }
 
 func TestUnverified_RetriesErrorWithBackoffAndStaleCacheAtOnce(t *testing.T) {
-	if r := unverified(errStaleCache); !r.unknown || r.hubError != nil || r.requeue <= 0 || r.requeue > 2*firstRetry {
+	if r := unverified(errStaleCache); !r.unknown || r.hubError != nil || r.requeue <= 0 || r.requeue > 2*memberqueue.FirstRetry {
 		t.Errorf("a stale cache: %+v", r)
 	}
 	if r := unverified(fmt.Errorf("verify: %w", io.ErrUnexpectedEOF)); !r.unknown || r.hubError == nil || r.requeue != 0 {
@@ -163,7 +162,7 @@ func TestUnverified_RetriesErrorWithBackoffAndStaleCacheAtOnce(t *testing.T) {
 
 func TestSummarize_SinceIsTimeOfDisconnection(t *testing.T) {
 	lost := metav1.NewTime(noon.Add(-time.Minute))
-	s := &snapshot{now: noon, cache: wasReady(), unreachableSince: &lost}
+	s := &snapshot{now: noon, cache: wasReady(), connection: memberqueue.Connection{Since: &lost}}
 	got := summarize(s, &result{unreachable: true, failure: failureOf(v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable)})
 	if !got.Since.Equal(&lost) {
 		t.Errorf("since %s, want %s", got.Since, lost)
@@ -189,50 +188,5 @@ func TestSummarize_CountsCorrectionsAndShowsLast(t *testing.T) {
 	}
 	if mc.Status.LastDrift.Count != 5 {
 		t.Error("the old status was changed")
-	}
-}
-
-func TestUnchanged_FiltersEventsWithoutNews(t *testing.T) {
-	set := func(version string) *appsv1.StatefulSet {
-		return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
-	}
-	pod := func(version, waiting string, ready bool) *corev1.Pod {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
-		state := corev1.ContainerStatus{Name: "memcached", Ready: ready}
-		if waiting != "" {
-			state.State.Waiting = &corev1.ContainerStateWaiting{Reason: waiting}
-		}
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{state}
-		return p
-	}
-	for _, c := range []struct {
-		name        string
-		old, object any
-		want        bool
-	}{
-		{"a resync", set("1"), set("1"), true},
-		{"a changed child", set("1"), set("2"), false},
-		{"a pod that became ready: the status of its StatefulSet shows it", pod("1", "", false), pod("2", "", true), true},
-		{"a pod in trouble", pod("1", "", false), pod("2", "CrashLoopBackOff", false), false},
-		{"a pod out of trouble", pod("1", "CrashLoopBackOff", false), pod("2", "", true), false},
-	} {
-		if got := unchanged(c.old, c.object); got != c.want {
-			t.Errorf("%s: unchanged %t, want %t", c.name, got, c.want)
-		}
-	}
-}
-
-func TestStripPod_DropsSpec(t *testing.T) {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "shop", UID: "u", ResourceVersion: "1", Labels: map[string]string{"a": "b"},
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}}, Spec: corev1.PodSpec{NodeName: "n"},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "memcached"}}}}
-	got, err := stripPod(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := pod.DeepCopy()
-	want.Spec, want.ManagedFields = corev1.PodSpec{}, nil
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("kept (-want +got):\n%s", diff)
 	}
 }

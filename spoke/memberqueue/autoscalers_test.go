@@ -1,4 +1,4 @@
-package controller
+package memberqueue
 
 import (
 	"context"
@@ -10,12 +10,20 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
+
+// apiCluster is a member of which only the API server is known.
+type apiCluster struct {
+	cluster.Cluster
+	api client.Client
+}
+
+func (c apiCluster) GetAPIReader() client.Reader { return c.api }
 
 func scalerOf(apiVersion, kind, name string) *autoscalingv2.HorizontalPodAutoscaler {
 	return &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "x"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
@@ -23,7 +31,7 @@ func scalerOf(apiVersion, kind, name string) *autoscalingv2.HorizontalPodAutosca
 }
 
 // An account of an earlier join lacks the right. The member works without it.
-func TestWatchScalers_EngagesWithoutRightToAutoscalers(t *testing.T) {
+func TestWatchAutoscalers_EngagesWithoutRightToAutoscalers(t *testing.T) {
 	resource := schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"}
 	for _, c := range []struct {
 		name  string
@@ -38,20 +46,15 @@ func TestWatchScalers_EngagesWithoutRightToAutoscalers(t *testing.T) {
 			api := fake.NewClientBuilder().WithScheme(memberScheme).WithInterceptorFuncs(interceptor.Funcs{
 				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return c.err },
 			}).Build()
-			watched, err := watchScalers(t.Context(), staleCluster{api: api})
+			watched, err := watchAutoscalers(t.Context(), apiCluster{api: api})
 			if watched || (err != nil) != c.fails {
 				t.Errorf("watched %t, error %v", watched, err)
 			}
 		})
 	}
-	// Kinds that are not watched are not read: the cache would never answer.
-	e := &engagement{cluster: staleCluster{}}
-	if found, err := e.scalersOf(t.Context(), memberCache()); found != nil || err != nil {
-		t.Errorf("%v, %v", found, err)
-	}
 }
 
-func TestScales_ReturnsStatefulSetOnly(t *testing.T) {
+func TestScaledStatefulSet_IgnoresOtherKinds(t *testing.T) {
 	for _, c := range []struct {
 		of   *autoscalingv2.HorizontalPodAutoscaler
 		want string
@@ -62,31 +65,24 @@ func TestScales_ReturnsStatefulSetOnly(t *testing.T) {
 		{scalerOf("example.org/v1", "StatefulSet", "sessions"), ""},
 		{scalerOf("", "StatefulSet", "sessions"), ""},
 	} {
-		if got := scales(c.of); got != c.want {
+		if got := ScaledStatefulSet(c.of); got != c.want {
 			t.Errorf("%+v scales %q, want %q", c.of.Spec.ScaleTargetRef, got, c.want)
 		}
 	}
 }
 
-func TestStripScaler_KeepsTargetAndRange(t *testing.T) {
+func TestStripAutoscaler_KeepsTargetAndRange(t *testing.T) {
 	full := scalerOf("apps/v1", "StatefulSet", "sessions")
 	want := full.DeepCopy()
 	full.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType}}
 	full.Status.CurrentReplicas = 3
 	full.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
 	full.Labels = map[string]string{"a": "b"}
-	got, err := stripScaler(full)
+	got, err := stripAutoscaler(full)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
-	}
-}
-
-func TestKnows_OnlyMemberCachesOfTheHub(t *testing.T) {
-	m := &member{name: "a", caches: map[types.NamespacedName]struct{}{{Namespace: "shop", Name: "sessions.a"}: {}}}
-	if !m.knows(types.NamespacedName{Namespace: "shop", Name: "sessions.a"}) || m.knows(types.NamespacedName{Namespace: "shop", Name: "other.a"}) {
-		t.Error("an unknown MemberCache is known, or a known one is not")
 	}
 }
