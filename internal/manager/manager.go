@@ -37,9 +37,12 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/memberqueue"
 )
 
-// debugCacheClusters is the path of the metrics server that prints what the hub
-// controller remembers of each CacheCluster.
-const debugCacheClusters = "/debug/cacheclusters"
+// Paths of the metrics server that print what the hub controller remembers of each
+// CacheCluster, and the spoke controller of each MemberCache.
+const (
+	debugCacheClusters = "/debug/cacheclusters"
+	debugMemberCaches  = "/debug/caches"
+)
 
 // Options of the hub manager.
 type Options struct {
@@ -188,10 +191,8 @@ func addControllers(mgr mcmanager.Manager, o Options) error {
 	if err := mgr.Add(spoke); err != nil {
 		return fmt.Errorf("add the spoke controller: %w", err)
 	}
-	if o.Metrics != "0" {
-		if err := local.AddMetricsServerExtraHandler("/debug/caches", spoke.StateHandler()); err != nil {
-			return fmt.Errorf("add the debug view of the spoke controller: %w", err)
-		}
+	if err := local.AddMetricsServerExtraHandler(debugMemberCaches, spoke.StateHandler()); err != nil {
+		return fmt.Errorf("serve %s: %w", debugMemberCaches, err)
 	}
 
 	finder, err := orphans.New(orphans.Options{Hub: local, InventoryNamespace: o.InventoryNamespace, Clock: o.Clock,

@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 	"github.com/reconcile-lab/reconcile-lab/spoke/memberqueue"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 func TestViews_SelectRecords(t *testing.T) {
@@ -36,10 +36,10 @@ func TestView_ShowsRecord(t *testing.T) {
 	state := s.get(sessionsKey)
 	state.identify("1")
 	state.backoff = backoff{class: v1alpha1.ClassBlocked, reason: "Forbidden", attempt: attempt{count: 3}, due: noon.Add(time.Minute)}
-	state.conflicts = conflictBreaker{{Kind: render.ServiceKind, Name: "sessions"}: {count: 5, corrected: noon}}
+	state.conflicts = conflictBreaker{{Kind: children.ServiceKind, Name: "sessions"}: {count: 5, corrected: noon}}
 	state.shortage = podShortage{due: noon, lists: 2, cause: v1alpha1.Outcome{Reason: "PodsRefused"}}
 	state.lag.since = noon
-	state.unreported = []apply.Change{{Key: apply.Key{Kind: render.ServiceKind, Name: "sessions"}}}
+	state.unreported = []apply.Change{{Key: apply.Key{Kind: children.ServiceKind, Name: "sessions"}}}
 	at := noon
 	due := noon.Add(time.Minute)
 	want := StateView{QueuedSince: &at, FirstEvent: &at, UID: "1", CacheLagSince: &at, UnreportedCorrections: []string{"Service/sessions"},

@@ -12,10 +12,10 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/reconcile-lab/reconcile-lab/internal/children"
 	"github.com/reconcile-lab/reconcile-lab/internal/expectations"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 	"github.com/reconcile-lab/reconcile-lab/spoke/memberqueue"
-	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
 func TestTrigger_SkipsEventsThatNeedNoReconcile(t *testing.T) {
@@ -56,7 +56,7 @@ func TestTrigger_SkipsEventsThatNeedNoReconcile(t *testing.T) {
 		{"a reconnection", soon, memberqueue.Event{Type: memberqueue.ConnectionChanged}, true},
 	} {
 		m := &member{clock: clocktesting.NewFakePassiveClock(noon), writeCache: apply.NewWriteCache(), hubWrites: &expectations.Writes{}}
-		m.writeCache.Put(apply.Key{Kind: render.ServiceKind, Name: "sessions"}, "shop", service("7"))
+		m.writeCache.Store(apply.Key{Kind: children.ServiceKind, Name: "sessions"}, "shop", service("7"))
 		m.hubWrites.Wrote(reported("7"))
 		if c.deferred != none {
 			m.states.deferReport(m.states.get(sessionsKey), noon.Add(c.deferred))
