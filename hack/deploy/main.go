@@ -1,6 +1,6 @@
 // Command deploy deploys the hub manager to the hub of a kind lab. It builds the image of the
-// manager without a registry, loads it into the node of the hub, applies the manifests of
-// deploy/ and waits until the manager is ready. It is idempotent. With `undeploy` it removes
+// manager without a registry and loads it into the node of the hub. Then it applies the
+// manifests of deploy/ and waits until the manager is ready. It is idempotent. With `undeploy` it removes
 // the manager and its RBAC; CRDs, members and caches stay.
 //
 // It must run in the root directory of the repository.

@@ -61,8 +61,8 @@ func updateDebounce(old, next client.Object) time.Duration {
 	return reportDebounce
 }
 
-// reportsProgressOnly reports whether a member that is Progressing without an error stays
-// so, and nothing else of its MemberCache changed that the status shows at once.
+// reportsProgressOnly reports whether a member stays Progressing without an error. Nothing
+// else changed in its MemberCache that the status shows at once.
 func reportsProgressOnly(old, next *v1alpha1.MemberCache) bool {
 	progresses := func(mc *v1alpha1.MemberCache) bool {
 		return mc.DeletionTimestamp == nil && mc.Status.State == v1alpha1.MemberProgressing && mc.Status.Class == "" &&

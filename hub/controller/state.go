@@ -118,9 +118,8 @@ func (s *states) statusPause(cc metav1.Object) (written time.Time, progressing i
 	return written, s.progressing
 }
 
-// pendingDeletions returns those of the MemberCaches to be removed whose deletion the
-// API server has not accepted yet, and forgets the others that are no longer to be
-// removed. While the cache shows a MemberCache as it was, each event would otherwise
+// pendingDeletions returns the MemberCaches to be removed whose deletion the API server
+// has not accepted yet. It forgets those that are no longer to be removed. While the cache shows a MemberCache as it was, each event would otherwise
 // repeat the request.
 func (s *states) pendingDeletions(cc metav1.Object, remove []*v1alpha1.MemberCache) []*v1alpha1.MemberCache {
 	s.mu.Lock()

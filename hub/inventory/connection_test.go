@@ -12,8 +12,8 @@ current-context: c
 contexts: [{name: c, context: {cluster: c, user: u}}]
 `
 
-// Whoever may write the Secret of a member must not thereby run a program in the hub, or
-// make it send one of its files elsewhere.
+// The Secret of a member must not let its writer run a program in the hub, or read a file
+// of it.
 func TestRestConfig_RefusesACredentialThatRunsAProgramOrReadsAFile(t *testing.T) {
 	const plain = "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"
 	user := func(fields string) string {

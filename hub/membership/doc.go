@@ -3,8 +3,8 @@
 // # Join
 //
 // Join gives the hub access to the member with only the rights that the spoke controller
-// needs: a ServiceAccount with the rights in member.yaml, its token in a kubeconfig in
-// a Secret on the hub, and a ClusterProfile that adds the member to the inventory.
+// needs. It creates a ServiceAccount with the rights in member.yaml, and a Secret on the
+// hub with its token in a kubeconfig. A ClusterProfile adds the member to the inventory.
 //
 // Join reads and checks everything before the first write. It then writes to the member,
 // the Secret and the ClusterProfile, in this order: a ClusterProfile never exists

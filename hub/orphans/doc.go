@@ -4,8 +4,8 @@
 //
 // # Scans
 //
-// The finder scans a member when it is engaged, when a MemberCache is deleted, when a
-// child is deleted or changes its owner while orphans are known, and every ten minutes.
+// The finder scans a member when it is engaged, when a MemberCache is deleted, and every
+// ten minutes. While orphans are known, a deleted child or a changed owner also starts a scan.
 // A scan compares two caches and sends no request. Candidates are then checked against
 // both API servers.
 //

@@ -1,7 +1,7 @@
 // Package status summarizes what the members report into the status of a CacheCluster.
 //
-// It is pure: the same input gives the same status, whatever the order of the members,
-// and a status in which nothing changed is equal to the old one.
+// It is pure: the same input results in the same status, in any order of the members.
+// A status in which nothing changed equals the old one.
 //
 // # Rules
 //

@@ -9,7 +9,7 @@ import (
 var driftReasons = []string{v1alpha1.ReasonDriftFight, v1alpha1.ReasonDriftRefused, v1alpha1.ReasonDriftReported, v1alpha1.ReasonForeignFields}
 
 // summarizeDrift returns the most severe reason of the members' remaining drift and a
-// text about each of these members, or empty texts where no member has any.
+// text about each of these members. Both are empty if no member has any.
 func summarizeDrift(members []Member) (reason, message string) {
 	severity := len(driftReasons)
 	var parts []string

@@ -42,8 +42,8 @@ func (o Owner) Recreating() (Target, bool) {
 }
 
 // Targets returns all children of an owner, sorted by key. These are the live objects that
-// it owns, and the entries of its inventory that the cache does not show, because another
-// client may have removed their label. A copy of a child with its mark is no child: the hub
+// it owns, and the entries of its inventory that the cache does not show. Another client may
+// have removed the label of the latter. A copy of a child with its mark is no child: the hub
 // never wrote to it.
 func Targets(live Live, owner Owner) []Target {
 	var targets []Target

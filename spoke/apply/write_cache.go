@@ -14,8 +14,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 )
 
-// WriteCache holds what was written to one member and the informer cache does not show yet,
-// so that a reconcile does not take its own write for drift. It also holds what the writes
+// WriteCache holds the writes to one member that the informer cache does not show yet. So a
+// reconcile does not mistake its own write for drift. It also holds what the writes
 // taught. It is safe for concurrent use. Its loss costs at most an apply that changes
 // nothing.
 type WriteCache struct {

@@ -90,8 +90,8 @@ func newRetries() *retries {
 	return &retries{jitter: jittered, budget: rate.NewLimiter(retryRate, retryBurst)}
 }
 
-// admit returns how long an attempt must wait, 0 if it may begin, and the class of the
-// failure that it retries, empty for a first attempt or an event.
+// admit returns how long an attempt must wait, 0 if it may begin. It also returns the class
+// of the retried failure, which is empty for a first attempt or an event.
 func (r *retries) admit(b *backoff, generation int64, now time.Time) (wait time.Duration, retried v1alpha1.ErrorClass) {
 	if !b.failed() || b.generation != generation {
 		return 0, ""

@@ -4,7 +4,7 @@ import "time"
 
 // An object that was created and deleted while a watch was broken is in no list and no
 // event, so the cache never shows it. Until the cache shows what was applied, the
-// MemberCache is reconciled after firstLag, and then after as long again as the cache has
+// MemberCache is reconciled after firstLag. Each later interval is as long as the cache has
 // lagged, up to longestLag.
 const (
 	firstLag   = 2 * time.Second

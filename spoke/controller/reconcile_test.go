@@ -167,8 +167,8 @@ func TestDelete_RemovesChildMissingInCache(t *testing.T) {
 	}
 }
 
-// A new leader's cache may show a MemberCache that is being deleted and is long gone, while
-// another one of the same owner exists, with children of the same mark.
+// A new leader's cache may show a terminating MemberCache that no longer exists. Another one
+// of the same owner may exist, with children of the same mark.
 func TestVerify_KeepsChildrenWhileCacheIsStale(t *testing.T) {
 	another := memberCache()
 	another.UID = "another"

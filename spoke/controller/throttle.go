@@ -13,9 +13,8 @@ import (
 const countsInterval = time.Second
 
 // The first report of a generation is deferred until its pods are ready, for at most
-// firstReportDelay, plus delayPerStart for each other MemberCache of the member that
-// starts at the same time, up to longestReportDelay. Where many start, the pods of all
-// take longer.
+// firstReportDelay. Each other MemberCache of the member that starts at the same time adds
+// delayPerStart, up to longestReportDelay: the pods of all take longer.
 const (
 	firstReportDelay   = 2 * time.Second
 	delayPerStart      = 100 * time.Millisecond

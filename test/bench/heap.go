@@ -35,8 +35,8 @@ func (m *manager) liveHeap(ctx context.Context) (float64, error) {
 	}
 }
 
-// startEmpty removes all caches and restarts the manager, so that neither the history
-// of the run nor garbage counts, and returns the live heap of the empty manager.
+// startEmpty removes all caches, restarts the manager and returns its live heap. After the
+// restart neither the history of the run nor garbage counts.
 func (f *fleet) startEmpty(ctx context.Context) (heap float64, err error) {
 	if err := f.removeAll(ctx); err != nil {
 		return 0, err

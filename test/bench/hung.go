@@ -54,8 +54,8 @@ func (f *fleet) measureHung(ctx context.Context) error {
 	return f.remove(ctx, slices.Concat(before.created, meanwhile.created, after.created)...)
 }
 
-// workDuringHang stops the API server, works in the other members until the hub reports
-// the loss, lets the server continue and waits until it has all pending work.
+// workDuringHang stops the API server and works in the other members until the hub reports
+// the loss. Then it lets the server continue and waits until it has all pending work.
 func (f *fleet) workDuringHang(ctx context.Context, server process.Process, n int) (w work, h hung, err error) {
 	logStep("%s hangs", f.hungMember())
 	// Even if this fails, the lab must be usable and removable.

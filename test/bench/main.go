@@ -1,6 +1,6 @@
-// Command bench measures the hub manager in an embedded lab: how soon it corrects
-// drift, how long a CacheCluster takes to be ready, what one hung member costs the
-// others, and which writes, reconciles and memory all of it takes.
+// Command bench measures the hub manager in an embedded lab: the time of a correction and
+// of a create, and the cost of one hung member for the others. It also counts writes and
+// reconciles, and measures memory.
 //
 //	go run ./test/bench              creates a lab and removes it at the end
 //	go run ./test/bench --lab NAME   uses an existing lab without CacheClusters

@@ -20,8 +20,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// newNamespace makes a namespace on the hub and removes it in every cluster at
-// the end of the spec, or of the container when called before all of its specs.
+// newNamespace creates a namespace on the hub. It removes it in every cluster at the end of
+// the spec, or of the container if called before all of its specs.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	ns := "e2e-" + rand.String(6)
@@ -136,8 +136,8 @@ func versions(ctx context.Context, ns string) map[string]map[string]string {
 	return all
 }
 
-// settled waits until the members that are given, or all, have every pod of the
-// cache, the hub says so, and no controller has anything left to write.
+// settled waits until the given members, or all, have every pod of the cache and the hub
+// reports it. No controller has anything left to write then.
 func settled(ctx context.Context, ns, name string, replicas int32, members ...string) {
 	GinkgoHelper()
 	if len(members) == 0 {

@@ -1,5 +1,5 @@
-// Package faults injects every fault into every request of the hub manager against
-// real API servers, and asserts that each run ends as a clean one does.
+// Package faults injects every fault into every request of the hub manager. It uses real
+// API servers, and asserts that each run ends as a clean one does.
 //
 // A scenario is something that happens to one CacheCluster in a namespace of its own.
 // Clean runs of it record the requests that the manager makes for that namespace and

@@ -198,9 +198,8 @@ func try(t *testing.T, s *scenario, k *knowledge, c Case) {
 	conclude(t, r, c, got, err)
 }
 
-// kill runs cases whose fault ends the process. When each run has met its point, which to
-// the API servers is the same as a process that is killed there, all of them get a new
-// process.
+// kill runs cases whose fault ends the process. When each run has met its point, all of
+// them get a new process. For the API servers this equals a process that is killed there.
 func kill(t *testing.T, all []scenario, known map[string]*knowledge, batch []Case) {
 	runs := make([]*run, len(batch))
 	acted := make([]chan error, len(batch))

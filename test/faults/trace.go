@@ -107,8 +107,8 @@ func (t *Trace) carried(entry int, p Place, code int, took time.Duration) {
 	}
 }
 
-// kill ends a process as far as the namespace is concerned, unless that has been
-// killed for all in the meantime and another one works already.
+// kill ends a process for the namespace, unless it was killed for all namespaces in the
+// meantime and another one works already.
 func (t *Trace) kill(p *Process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -274,9 +274,9 @@ func (w *tappedWatch) free(id string, l *line) {
 	l.trace.hold(-1)
 }
 
-// catchUp reports the informer the newest version after an event that came late. It would
-// begin its next watch after that one, and see again what it has seen of all namespaces,
-// which no API server does to it.
+// catchUp reports the informer the newest version after an event that came late. Otherwise
+// its next watch would begin after that event and repeat the events of all namespaces, which
+// no API server does.
 func (w *tappedWatch) catchUp(late runtime.Object) {
 	object, err := meta.Accessor(late)
 	if err != nil || !older(object.GetResourceVersion(), w.newest) {

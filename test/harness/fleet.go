@@ -29,9 +29,9 @@ type Member struct {
 	StandIn *StandIn
 }
 
-// StartFleet starts all API servers at the same time, the hub's with the CRDs of a
-// folder, and the members' Stand-ins, each after change, if any. Whatever the error, Stop is to be
-// called on what it returns.
+// StartFleet starts all API servers at the same time, the hub's with the CRDs of a folder. It
+// starts the members' stand-ins, each after change, if any. The caller must call Stop on the
+// result, also after an error.
 func StartFleet(ctx context.Context, crds string, change func(*StandIn), members ...string) (*Fleet, error) {
 	f := &Fleet{Members: map[string]*Member{}}
 	f.context, f.cancel = context.WithCancel(ctx)

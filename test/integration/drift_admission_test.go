@@ -18,8 +18,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// injectOnAdmission has a member's API server add a sidecar to every StatefulSet of a
-// namespace with each write that lacks it, as a service mesh's webhook does.
+// injectOnAdmission makes a member's API server add a sidecar to each write of a StatefulSet
+// of a namespace, if it is missing. The webhook of a service mesh does the same.
 func injectOnAdmission(t *testing.T, member, ns string) {
 	t.Helper()
 	policy := &admissionregistrationv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: ns},

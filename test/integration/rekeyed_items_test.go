@@ -15,9 +15,9 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// A list whose items are distinguished by another field than their name has two of one
-// name when ours is applied besides the one that another client made of it; API servers refuse
-// that.
+// The key of some lists is another field than the name of their items. If another client
+// changed the key of an item, an apply of ours would result in two items of one name. API
+// servers refuse that.
 func TestRekeyedItem_IsCorrectedInPlace(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "moved")

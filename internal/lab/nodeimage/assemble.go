@@ -17,9 +17,9 @@ import (
 
 const entrypoint = `["/usr/local/bin/entrypoint", "/sbin/init"]`
 
-// assemble builds the node image in the Docker daemon. The image consists of the root file
-// system, the layer of Kubernetes programs and configuration, and the images of the pods
-// in the image store of containerd.
+// assemble builds the node image in the Docker daemon. The image has three parts:
+// the root file system, the layer of Kubernetes programs and configuration, and the pods'
+// images in the store of containerd.
 func assemble(ctx context.Context, report Report, work, rootfs string, programs map[string]string, images string) error {
 	report("assembling the node image")
 	layer, err := nodeLayer(ctx, programs)

@@ -1,8 +1,8 @@
 // Package process starts the programs of a lab so that they outlive the CLI, finds them
 // again, and stops, pauses and resumes them.
 //
-// A process belongs to a lab if and only if it was started under one of the given program
-// names and one of its arguments contains the path of the given directory. No record of
+// A process belongs to a lab if it has one of the given program names and the path of the
+// given directory in an argument. No record of
 // process IDs can be lost or become stale. A process that reuses an ID, or an editor that
 // shows a file of the lab, is never signaled.
 package process

@@ -94,8 +94,8 @@ func New(next http.RoundTripper, seed uint64) *Transport {
 	return &Transport{next: next, random: rand.New(rand.NewPCG(seed, 0))}
 }
 
-// Set replaces all rules. A rule that is in the old and in the new set keeps its counters,
-// so that a rule with a Count does not restart when another rule is added.
+// Set replaces all rules. A rule in both sets keeps its counters: an added rule does not
+// restart the Count of another one.
 func (t *Transport) Set(rules ...Rule) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
