@@ -2,6 +2,7 @@ package controller
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -127,7 +128,7 @@ func TestDebugHandler_PrintsTheSelectedRecordsSortedByName(t *testing.T) {
 	}
 	names := func(query string) []string {
 		w := httptest.NewRecorder()
-		r.DebugHandler().ServeHTTP(w, httptest.NewRequest("GET", "/debug/cacheclusters"+query, nil))
+		r.DebugHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/cacheclusters"+query, nil))
 		var records []cacheState
 		if err := json.Unmarshal(w.Body.Bytes(), &records); err != nil {
 			t.Fatalf("%v: %s", err, w.Body)

@@ -24,7 +24,7 @@ func (a *Applier) Execute(ctx context.Context, plan Plan) []Result {
 	case plan.Blocked:
 		for i := range plan.Steps {
 			if plan.Steps[i].Failure != nil {
-				run(i)
+				_ = run(i)
 			}
 		}
 	case plan.Initial:
@@ -61,7 +61,7 @@ func executeInitial(plan *Plan, run func(i int) *failure.Failure) {
 	var others sync.WaitGroup
 	for i := range plan.Steps {
 		if i != first {
-			others.Go(func() { run(i) })
+			others.Go(func() { _ = run(i) })
 		}
 	}
 	others.Wait()

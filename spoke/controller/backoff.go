@@ -130,7 +130,7 @@ func (r *retries) next(b *backoff, generation int64, shown *failure.Failure, all
 	if first {
 		*b = backoff{generation: generation, class: shown.Class, reason: shown.Reason, since: now}
 	}
-	known := first && saved.reports(generation, shown)
+	known := first && saved.matches(generation, shown)
 	if known {
 		b.attempt = attempt{count: saved.Attempt, at: saved.RetryAt}
 	}
@@ -197,8 +197,8 @@ type savedOutcome struct {
 	generation int64
 }
 
-// reports reports whether the saved status shows this failure.
-func (s *savedOutcome) reports(generation int64, f *failure.Failure) bool {
+// matches reports whether the saved status shows this failure.
+func (s *savedOutcome) matches(generation int64, f *failure.Failure) bool {
 	// The status of an unreachable member keeps the last generation that was observed.
 	return (s.generation == generation || f.Class == v1alpha1.ClassUnreachable) && s.Class == f.Class && s.Reason == f.Reason && s.Attempt > 0
 }

@@ -239,7 +239,7 @@ func (m *member) render(state *cacheState, mc *v1alpha1.MemberCache, now time.Ti
 	state.intent = renderedIntent{generation: mc.Generation, desired: desired, problems: problems}
 	state.unsettledSince = time.Time{}
 	var since time.Time
-	if !reports(mc) {
+	if !isReported(mc) {
 		since = now
 	}
 	m.states.setUnreportedSince(state, since)
@@ -248,8 +248,8 @@ func (m *member) render(state *cacheState, mc *v1alpha1.MemberCache, now time.Ti
 
 func (i *renderedIntent) rendered() bool { return len(i.desired) > 0 || len(i.problems) > 0 }
 
-// reports reports whether the status is about the present generation.
-func reports(mc *v1alpha1.MemberCache) bool {
+// isReported reports whether the status is about the present generation.
+func isReported(mc *v1alpha1.MemberCache) bool {
 	return mc.Status.State != "" && mc.Status.ObservedGeneration == mc.Generation
 }
 

@@ -37,7 +37,7 @@ func (m *member) throttle(s *snapshot, next *v1alpha1.MemberCacheStatus) time.Du
 func deferFirstReport(s *snapshot, next *v1alpha1.MemberCacheStatus, since time.Time, started int) time.Duration {
 	old := &s.cache.Status
 	waited := s.now.Sub(since)
-	if waited < 0 || next.State != v1alpha1.MemberProgressing || next.Class != "" || reports(s.cache) ||
+	if waited < 0 || next.State != v1alpha1.MemberProgressing || next.Class != "" || isReported(s.cache) ||
 		!equality.Semantic.DeepEqual(old.LastDrift, next.LastDrift) || !equality.Semantic.DeepEqual(old.OpenDrifts, next.OpenDrifts) {
 		return 0
 	}

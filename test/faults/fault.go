@@ -13,37 +13,38 @@ type Fault string
 
 // The faults of a request.
 const (
-	// Refused, Reset and Timeout: the request never reaches the API server.
+	// Refused, Reset and Timeout end the request before it reaches the API server.
 	Refused Fault = "refused"
 	Reset   Fault = "reset"
 	Timeout Fault = "timeout"
-	// Lost: the API server carries the request out and its answer is lost.
+	// Lost drops the answer after the API server executed the request.
 	Lost Fault = "lost"
-	// The API server answers with a status; TooMany with Retry-After: 1.
+	// Conflict, TooMany, Internal, Unavailable and Forbidden are answers of the API server.
+	// TooMany has Retry-After: 1.
 	Conflict    Fault = "409"
 	TooMany     Fault = "429"
 	Internal    Fault = "500"
 	Unavailable Fault = "503"
 	Forbidden   Fault = "403"
-	// The process is killed before it sends the request, or after the API server has
-	// carried it out; another one starts then.
+	// KillBefore and KillAfter kill the process before it sends the request, or after the
+	// API server executed it. Another process starts then.
 	KillBefore Fault = "kill-before"
 	KillAfter  Fault = "kill-after"
 )
 
 // The faults of an event of a watch.
 const (
-	// Closed: the watch ends before the event, and is opened again.
+	// Closed ends the watch before the event; the client opens it again.
 	Closed Fault = "closed"
-	// Delayed: it comes half a second late.
+	// Delayed delivers the event half a second late.
 	Delayed Fault = "delayed"
-	// Duplicated: it comes twice.
+	// Duplicated delivers the event twice.
 	Duplicated Fault = "duplicated"
-	// Missed: it does not come; a second later the watch expires with 410 and all
-	// objects are listed anew.
+	// Missed drops the event. A second later the watch expires with 410, and the client
+	// lists all objects again.
 	Missed Fault = "missed"
-	// Stale: from it on the cache is one version of this object behind: an event
-	// comes when the next one is due, or after a while.
+	// Stale delivers each event of the object when the next one is due, or after a
+	// delay. So the cache has an outdated version.
 	Stale Fault = "stale"
 )
 

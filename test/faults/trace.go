@@ -51,8 +51,8 @@ func (t *Trace) Arm(c Case) {
 	t.armed = &c
 }
 
-// Revive: another process works in the namespace now. A fault that was not met by
-// the one before will not be met.
+// Revive records that another process works in the namespace. A fault that the earlier
+// process did not meet is not injected.
 func (t *Trace) Revive() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// wrappers contains go.mod and go.sum of one module per program source, under other names:
-// go:embed excludes directories that contain a go.mod.
+// wrappers contains go.mod and go.sum of one module per program source, under other names,
+// because embedding excludes directories that contain a go.mod.
 //
 //go:embed modules
 var wrappers embed.FS

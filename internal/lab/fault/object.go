@@ -136,7 +136,7 @@ func (o *object) restoreValue(ctx context.Context, c client.Client, live *unstru
 // unchangedExceptField reports whether the live object differs from the earlier one in the
 // field only.
 func (o *object) unchangedExceptField(live *unstructured.Unstructured) bool {
-	comparable := func(u *unstructured.Unstructured) map[string]any {
+	normalized := func(u *unstructured.Unstructured) map[string]any {
 		u = u.DeepCopy()
 		for _, name := range []string{"managedFields", "resourceVersion", "generation"} {
 			unstructured.RemoveNestedField(u.Object, "metadata", name)
@@ -147,7 +147,7 @@ func (o *object) unchangedExceptField(live *unstructured.Unstructured) bool {
 		}
 		return u.Object
 	}
-	return reflect.DeepEqual(comparable(o.Before), comparable(live))
+	return reflect.DeepEqual(normalized(o.Before), normalized(live))
 }
 
 // recreate undoes a deletion unless another client has recreated the object.
