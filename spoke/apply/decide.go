@@ -107,14 +107,14 @@ func (s *Step) decideDrift(owner *Owner) {
 	}
 	s.Drift = drift.Diff(s.Fields, s.Hash, s.Live, s.learned.unowned(s.Hash))
 	if _, _, mutated := s.mutatedReplicas(s.Live, policy); mutated && s.Drift.Clean() {
-		s.Drift.Missing = drift.NewFields(replicas)
+		s.Drift.Fields = drift.NewFields(replicas)
 	}
 	switch {
 	case s.Drift.Clean() && s.hasForeign() && policy.Foreign == v1alpha1.ForeignRemove && !policy.Report:
 		s.Action = RemoveForeign
 	case s.Drift.Clean():
 		s.Action = None
-	case s.Drift.Changed || policy.Report && owner.IntentChanged && s.Drift.LostMark():
+	case s.Drift.IntentChanged || policy.Report && owner.IntentChanged && s.Drift.IntentHashDrifted():
 		s.Action = Update
 	case policy.Report && s.reclaims():
 		s.Action = None
@@ -128,15 +128,15 @@ func (s *Step) decideDrift(owner *Owner) {
 // omitIgnored removes the fields from the intent that an ignore rule allows another field
 // manager to own.
 func (s *Step) omitIgnored(owner *Owner) error {
-	ignored := owner.DriftPolicy.Yield(s.Intent.GetKind(), s.Fields, s.Live)
+	ignored := owner.DriftPolicy.IgnoredFields(s.Intent.GetKind(), s.Fields, s.Live)
 	if ignored.Empty() {
 		return nil
 	}
-	intent, err := drift.Without(owner.Typer, s.Intent, ignored)
+	intent, err := drift.RemoveFields(owner.Typer, s.Intent, ignored)
 	if err != nil {
 		return err
 	}
-	fields, err := drift.Wanted(owner.Typer, intent)
+	fields, err := drift.IntentFields(owner.Typer, intent)
 	if err != nil {
 		return err
 	}

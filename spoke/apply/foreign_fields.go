@@ -17,7 +17,7 @@ func (a *Applier) removeForeign(ctx context.Context, owner *Owner, step *Step) R
 	if err != nil {
 		return Result{Key: key, Action: RemoveForeign, Unobserved: true, Failure: failure.Of(err, "remove foreign fields from", key.String())}
 	}
-	a.writes.learnForeign(patched.GetUID(), drift.Settled(step.Foreign, &owner.DriftPolicy, step.Fields, patched))
+	a.writes.learnForeign(patched.GetUID(), drift.RestoredDefaults(step.Foreign, &owner.DriftPolicy, step.Fields, patched))
 	a.writes.Store(key, a.namespace, patched)
 	now := a.now()
 	result := step.resultWith(patched)
@@ -26,7 +26,7 @@ func (a *Applier) removeForeign(ctx context.Context, owner *Owner, step *Step) R
 }
 
 func (a *Applier) patchTemplate(ctx context.Context, owner *Owner, step *Step) (client.Object, error) {
-	template, err := drift.TemplateWithout(owner.Typer, step.Key().Kind, step.Live, step.Foreign)
+	template, err := drift.PruneTemplate(owner.Typer, step.Key().Kind, step.Live, step.Foreign)
 	if err != nil {
 		return nil, err
 	}

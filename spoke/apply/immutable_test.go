@@ -169,7 +169,7 @@ func TestImmutableChanges_NamesEachField(t *testing.T) {
 			}
 			// After the other fields are applied, a second apply changes nothing and nothing drifts.
 			retained, _ := retainImmutable(*next, live)
-			all, err := drift.Wanted(typer, retained.Intent)
+			all, err := drift.IntentFields(typer, retained.Intent)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -38,7 +38,7 @@ func (a *Applier) logStep(ctx context.Context, step *Step, result *Result, took 
 	}
 	values := append(a.objectValues(step.Action, step.Key()), "cause", step.cause())
 	if fields := step.fieldList(); fields != "" {
-		values = append(values, "fields", fields, "manager", drift.Blame(step.Live, step.changedFields()).Manager)
+		values = append(values, "fields", fields, "manager", drift.Attribute(step.Live, step.changedFields()).Manager)
 	}
 	logger.Info(message, append(values, resultValues(result.Failure, took)...)...)
 }

@@ -71,7 +71,7 @@ func (o *Owner) hasChild(key Key, live metav1.Object) bool {
 		return !complete && o.remarked(live)
 	}
 	_, known := o.entry(key)
-	return known || drift.Written(live)
+	return known || drift.OwnsAny(live)
 }
 
 // ownsMarked reports whether the owner mark makes a live object a child. Without a mark,

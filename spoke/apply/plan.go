@@ -44,7 +44,7 @@ func (d *Desired) Key() Key {
 func NewDesired(t drift.Typer, children []render.Child) ([]Desired, error) {
 	desired := make([]Desired, 0, len(children))
 	for _, child := range children {
-		fields, err := drift.Wanted(t, child.Intent)
+		fields, err := drift.IntentFields(t, child.Intent)
 		if err != nil {
 			return nil, err
 		}
@@ -184,7 +184,7 @@ func (s *Step) detail() string {
 		parts = append(parts, s.Failure.Reason+": "+s.Failure.Message)
 	case s.Deleted:
 		parts = append(parts, "deleted in the member")
-	case s.Drift.Changed:
+	case s.Drift.IntentChanged:
 		parts = append(parts, "the intent changed")
 	}
 	if s.Deferred {
@@ -201,7 +201,7 @@ func (s *Step) changedFields() *drift.Fields {
 	if s.Action == RemoveForeign {
 		return s.Foreign
 	}
-	return s.Drift.Missing
+	return s.Drift.Fields
 }
 
 // fieldList returns the changed fields as one text, or an empty one.
@@ -226,7 +226,7 @@ func (s *Step) corrects() bool {
 // reclaims reports whether the fields that drifted have the desired values, and only their
 // field manager is another one.
 func (s *Step) reclaims() bool {
-	return s.Drift.Missing != nil && drift.Differing(s.Intent, s.Live, s.Drift.Missing).Empty()
+	return s.Drift.Fields != nil && drift.ChangedFields(s.Intent, s.Live, s.Drift.Fields).Empty()
 }
 
 // hasForeign reports whether the pod template has foreign fields.

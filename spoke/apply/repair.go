@@ -40,12 +40,12 @@ func (a *Applier) correct(ctx context.Context, step *Step) (client.Object, error
 		step = step.after(replaced)
 	}
 	switch {
-	case step.Action == Update && drift.Patched(step.Live):
+	case step.Action == Update && drift.HasPatchedFields(step.Live):
 		if err := a.mergeManagedFields(ctx, step); err != nil {
 			return nil, err
 		}
 	case step.Action == Correct:
-		if body := drift.Patch(step.Intent, step.Live.GetUID(), step.Drift.Missing); body != nil {
+		if body := drift.Patch(step.Intent, step.Live.GetUID(), step.Drift.Fields); body != nil {
 			patched, err := a.patch(ctx, step.Key(), client.RawPatch(types.MergePatchType, body), client.FieldOwner(v1alpha1.FieldManager))
 			if err != nil || step.owned(patched) {
 				return patched, err
@@ -90,7 +90,7 @@ func (s *Step) after(live client.Object) *Step {
 // rekeyedEdits returns the edits that replace list items that another client rekeyed.
 func (s *Step) rekeyedEdits() []drift.Edit {
 	var edits []drift.Edit
-	for _, item := range drift.MovedItems(s.Intent, s.Live, s.missing(s.Live)) {
+	for _, item := range drift.RekeyedItems(s.Intent, s.Live, s.missing(s.Live)) {
 		edits = append(edits, item.Edits...)
 	}
 	return edits
@@ -110,13 +110,13 @@ func (s *Step) siblingEdits(policy *drift.Policy, rejection error) []drift.Edit 
 	if s.original.Fields != nil {
 		fields = fields.Union(s.original.Fields)
 	}
-	return policy.MakeRoom(s.Intent, s.Live, fields, s.missing(s.Live), rejected)
+	return policy.SiblingEdits(s.Intent, s.Live, fields, s.missing(s.Live), rejected)
 }
 
 // missing returns the desired fields that the hub does not own in an object, except for
 // those that the member never records.
 func (s *Step) missing(object metav1.Object) *drift.Fields {
-	missing := drift.Missing(s.Fields, object)
+	missing := drift.UnownedFields(s.Fields, object)
 	if unowned := s.learned.unowned(s.Hash); unowned != nil {
 		missing = missing.Difference(unowned)
 	}

@@ -193,7 +193,7 @@ func (s *Step) reportOnly(owner *Owner) Result {
 		r.Entry = &noted
 	}
 	if r.Deferred = s.Deferred; !r.Deferred {
-		r.Remaining = []RemainingDrift{{Key: s.Key(), Fields: s.Drift.Missing, Deleted: s.Deleted, Intent: s.Intent, Found: s.Live}}
+		r.Remaining = []RemainingDrift{{Key: s.Key(), Fields: s.Drift.Fields, Deleted: s.Deleted, Intent: s.Intent, Found: s.Live}}
 	}
 	return r
 }

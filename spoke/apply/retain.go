@@ -45,7 +45,7 @@ func retainImmutable(d Desired, live metav1.Object) (Desired, []immutableChange)
 	}
 	retained := d
 	retained.Intent = intent
-	if fields, err := drift.Wanted(d.typer, intent); err == nil {
+	if fields, err := drift.IntentFields(d.typer, intent); err == nil {
 		retained.Fields = fields.Difference(immutableFields)
 	}
 	return retained, changes

@@ -168,7 +168,7 @@ func (c *WriteCache) learn(d *Desired, applied metav1.Object) {
 	defer c.mu.Unlock()
 	learned := c.learned[applied.GetUID()]
 	learned.Hash, learned.Unowned = d.Hash, nil
-	if missing := drift.Missing(d.Fields, applied); !missing.Empty() {
+	if missing := drift.UnownedFields(d.Fields, applied); !missing.Empty() {
 		learned.Unowned = missing
 	}
 	c.storeLearned(applied.GetUID(), learned)

@@ -134,7 +134,7 @@ func again() v1alpha1.DriftFinding {
 // correction returns the report of a correction of kubectl's change.
 func correction() *apply.Report {
 	open := scaled("sessions")
-	return &apply.Report{Changes: []apply.Change{{Key: open.Key, Action: apply.Correct, Drift: drift.Finding{Missing: open.Fields}, Intent: open.Intent, Found: open.Found}}}
+	return &apply.Report{Changes: []apply.Change{{Key: open.Key, Action: apply.Correct, Drift: drift.Finding{Fields: open.Fields}, Intent: open.Intent, Found: open.Found}}}
 }
 
 func TestConflictBreaker_ThrottlesUntilInSync(t *testing.T) {

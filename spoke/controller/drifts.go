@@ -86,14 +86,14 @@ func describeStep(s *apply.Step) v1alpha1.DriftFinding {
 	if s.Action == apply.RemoveForeign {
 		return describe(s.Key(), nil, s.Live, s.Foreign, false, true)
 	}
-	return describe(s.Key(), s.Intent, s.Live, s.Drift.Missing, s.Deleted, false)
+	return describe(s.Key(), s.Intent, s.Live, s.Drift.Fields, s.Deleted, false)
 }
 
 func describeChange(c *apply.Change) v1alpha1.DriftFinding {
 	if c.Action == apply.RemoveForeign {
 		return describe(c.Key, nil, c.Found, c.Foreign, false, true)
 	}
-	return describe(c.Key, c.Intent, c.Found, c.Drift.Missing, c.Deleted, false)
+	return describe(c.Key, c.Intent, c.Found, c.Drift.Fields, c.Deleted, false)
 }
 
 // appliedDrift returns reason and message of the Applied condition where children remain

@@ -47,7 +47,7 @@ func (p *podShortage) update(mc *v1alpha1.MemberCache, now time.Time) {
 // again, 0 if none are missing.
 func (m *member) diagnose(ctx context.Context, s *snapshot, set *appsv1.StatefulSet, seen *observe.Observation) time.Duration {
 	p := &s.state.shortage
-	if seen.Outcome.Reason != v1alpha1.ReasonPodsStarting || !observe.LacksPods(set) {
+	if seen.Outcome.Reason != v1alpha1.ReasonPodsStarting || !observe.MissesPods(set) {
 		*p = podShortage{}
 		return 0
 	}
@@ -75,7 +75,7 @@ func (m *member) shortageCause(ctx context.Context, s *snapshot, set *appsv1.Sta
 	err := s.engaged.Cluster.GetAPIReader().List(ctx, &events, client.InNamespace(set.Namespace), client.MatchingFields{
 		"involvedObject.kind": "StatefulSet", "involvedObject.name": set.Name})
 	if err == nil {
-		return observe.Refused(set, events.Items), true
+		return observe.PodRefusal(set, events.Items), true
 	}
 	if failure.Of(err, "list", "events").Reason == v1alpha1.ReasonForbidden {
 		return v1alpha1.Outcome{Hint: fmt.Sprintf("pods are missing, and the hub's account in the member lacks the right to list events, which name the cause: "+

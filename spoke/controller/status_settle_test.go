@@ -64,7 +64,7 @@ func TestSettle_ReportsRollOutAfterCorrectionOfOldDrift(t *testing.T) {
 		entries := repaired.Found.GetManagedFields()
 		entries[0].Time = &metav1.Time{Time: noon.Add(-age)}
 		repaired.Found.SetManagedFields(entries)
-		change := apply.Change{Key: repaired.Key, Action: apply.Correct, Drift: drift.Finding{Missing: repaired.Fields}, Intent: repaired.Intent, Found: repaired.Found}
+		change := apply.Change{Key: repaired.Key, Action: apply.Correct, Drift: drift.Finding{Fields: repaired.Fields}, Intent: repaired.Intent, Found: repaired.Found}
 		r := result{observation: rolling, report: apply.Report{Changes: []apply.Change{change}}}
 		if r.settle(&snapshot{now: noon, cache: settled, state: &cacheState{}}); r.observation.State != want {
 			t.Errorf("after %s: %s, want %s", age, r.observation.State, want)

@@ -52,7 +52,7 @@ func decisive(e memberqueue.Event) bool {
 	case *appsv1.StatefulSet:
 		return observe.Observe(object, nil).State == v1alpha1.MemberReady
 	case *corev1.Pod:
-		return !e.Deleted && observe.Trouble(object).Reason != ""
+		return !e.Deleted && observe.PodProblem(object).Reason != ""
 	default:
 		return true
 	}

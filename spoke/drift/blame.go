@@ -10,8 +10,8 @@ import (
 // field that was removed, an object that was deleted.
 const Unknown = "unknown"
 
-// Culprit is who made a change, as the API server recorded it.
-type Culprit struct {
+// Attribution is who made a change, as the API server recorded it.
+type Attribution struct {
 	// Manager is a field manager, or Unknown.
 	Manager string
 	// Operation is Apply or Update, with the subresource where there was one, such as
@@ -20,9 +20,9 @@ type Culprit struct {
 	At        time.Time
 }
 
-// Blame finds the manager that took any of the fields last and is not us.
-func Blame(live metav1.Object, fields *Fields) Culprit {
-	found := Culprit{Manager: Unknown}
+// Attribute finds the manager that took any of the fields last and is not us.
+func Attribute(live metav1.Object, fields *Fields) Attribution {
+	found := Attribution{Manager: Unknown}
 	if live == nil || fields == nil {
 		return found
 	}
@@ -37,7 +37,7 @@ func Blame(live metav1.Object, fields *Fields) Culprit {
 			when = e.Time.Time
 		}
 		if found.Manager == Unknown || when.After(found.At) {
-			found = Culprit{Manager: e.Manager, Operation: operation(e), At: when}
+			found = Attribution{Manager: e.Manager, Operation: operation(e), At: when}
 		}
 	}
 	return found

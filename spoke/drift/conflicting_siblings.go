@@ -18,13 +18,13 @@ type Edit struct {
 	Value   any
 }
 
-// MakeRoom puts the missing fields back and removes what somebody put right beside them,
+// SiblingEdits puts the missing fields back and removes what somebody put right beside them,
 // such as another handler of a probe, or minAvailable beside maxUnavailable: an API server
 // refuses both together. refused are the fields that it names, such as
 // "spec.template.spec.containers[0].readinessProbe.tcpSocket". Removed is what the manager
 // holds who came last to where they are, unless it is wanted, or kept by a rule. Nothing is
 // given where nobody stands in the way.
-func (p *Policy) MakeRoom(intent *unstructured.Unstructured, live metav1.Object, wanted, missing *Fields, refused []string) []Edit {
+func (p *Policy) SiblingEdits(intent *unstructured.Unstructured, live metav1.Object, wanted, missing *Fields, refused []string) []Edit {
 	is, ok := content(live)
 	if !ok || missing == nil {
 		return nil

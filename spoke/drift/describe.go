@@ -27,10 +27,10 @@ const (
 // who made it so: who did so last, and of each single field whether it was somebody else. It reads and compares the values of the fields only.
 func Describe(object string, intent *unstructured.Unstructured, live metav1.Object, fields *Fields) v1alpha1.DriftFinding {
 	if intent != nil {
-		fields = Differing(intent, live, fields)
+		fields = ChangedFields(intent, live, fields)
 	}
-	moved := MovedItems(intent, live, fields)
-	who := Blame(live, holding(moved, fields))
+	moved := RekeyedItems(intent, live, fields)
+	who := Attribute(live, holding(moved, fields))
 	found := v1alpha1.DriftFinding{Object: object, Manager: who.Manager, Operation: who.Operation}
 	found.Fields, found.OmittedFields = Paths(fields)
 	if !who.At.IsZero() {
@@ -41,7 +41,7 @@ func Describe(object string, intent *unstructured.Unstructured, live metav1.Obje
 }
 
 // holding are the given fields where the live object has them.
-func holding(moved []Moved, fields *Fields) *Fields {
+func holding(moved []RekeyedItem, fields *Fields) *Fields {
 	if len(moved) == 0 {
 		return fields
 	}
@@ -50,15 +50,15 @@ func holding(moved []Moved, fields *Fields) *Fields {
 	return there
 }
 
-// Differing are those of the fields that have another value in the live object than in
+// ChangedFields are those of the fields that have another value in the live object than in
 // the intent. A field that was changed and changed back by hand is as it shall be, and
 // only held by somebody else.
-func Differing(intent *unstructured.Unstructured, live metav1.Object, fields *Fields) *Fields {
+func ChangedFields(intent *unstructured.Unstructured, live metav1.Object, fields *Fields) *Fields {
 	is, ok := content(live)
 	if fields == nil || !ok {
 		return fields
 	}
-	differing, moved := NewFields(), MovedItems(intent, live, fields)
+	differing, moved := NewFields(), RekeyedItems(intent, live, fields)
 	fields.Leaves().Iterate(func(p fieldpath.Path) {
 		before, wanted := at(intent.Object, p)
 		after, found := at(is, whereabouts(moved, p))
@@ -93,7 +93,7 @@ func leavesOf(fields *Fields) []fieldpath.Path {
 func text(p fieldpath.Path) string { return strings.TrimPrefix(p.String(), ".") }
 
 // changes are the values of single fields, and who changed those that the manager did not.
-func changes(intent *unstructured.Unstructured, live metav1.Object, fields *Fields, moved []Moved, manager string) []v1alpha1.FieldChange {
+func changes(intent *unstructured.Unstructured, live metav1.Object, fields *Fields, moved []RekeyedItem, manager string) []v1alpha1.FieldChange {
 	is, ok := content(live)
 	if !ok {
 		return nil
@@ -110,7 +110,7 @@ func changes(intent *unstructured.Unstructured, live metav1.Object, fields *Fiel
 		before, _ := at(was, p)
 		after, _ := at(is, whereabouts(moved, p))
 		change := v1alpha1.FieldChange{Path: text(p), Was: show(before), Is: show(after)}
-		if other := Blame(live, NewFields(whereabouts(moved, p))).Manager; other != manager {
+		if other := Attribute(live, NewFields(whereabouts(moved, p))).Manager; other != manager {
 			change.Manager = other
 		}
 		if change.Was != "" || change.Is != "" {

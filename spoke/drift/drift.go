@@ -27,33 +27,33 @@ type Fields = fieldpath.Set
 func NewFields(paths ...fieldpath.Path) *Fields { return fieldpath.NewSet(paths...) }
 
 // Finding is what Diff found out about one live object. Who did it and which values
-// were there are asked for afterwards, by Blame and Describe: a repair does not wait
+// were there are asked for afterwards, by Attribute and Describe: a repair does not wait
 // for them.
 type Finding struct {
-	// Changed: the intent is another one than was applied last.
-	Changed bool
-	// Missing are the fields of the intent that we do not own any more; empty when
+	// IntentChanged: the intent is another one than was applied last.
+	IntentChanged bool
+	// Fields are the fields of the intent that we do not own any more; empty when
 	// nothing drifted or when the intent changed.
-	Missing *Fields
+	Fields *Fields
 }
 
 // Clean says that there is nothing to apply.
-func (f Finding) Clean() bool { return !f.Changed && f.Drifted() == 0 }
+func (f Finding) Clean() bool { return !f.IntentChanged && f.Drifted() == 0 }
 
 // Drifted is the number of fields that drifted.
 func (f Finding) Drifted() int {
-	if f.Missing == nil {
+	if f.Fields == nil {
 		return 0
 	}
-	return f.Missing.Size()
+	return f.Fields.Size()
 }
 
-// LostMark says that the mark is among what drifted by which a changed wish is told.
-func (f Finding) LostMark() bool { return f.Missing != nil && f.Missing.Has(intentMark) }
+// IntentHashDrifted says that the mark is among what drifted by which a changed wish is told.
+func (f Finding) IntentHashDrifted() bool { return f.Fields != nil && f.Fields.Has(intentMark) }
 
-// Wanted is the set of fields that the API server puts under our name when it
+// IntentFields is the set of fields that the API server puts under our name when it
 // applies the intent.
-func Wanted(t Typer, intent *unstructured.Unstructured) (*Fields, error) {
+func IntentFields(t Typer, intent *unstructured.Unstructured) (*Fields, error) {
 	value, err := t.ObjectToTyped(intent)
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s by its schema: %w", intent.GetKind(), intent.GetName(), err)
@@ -84,19 +84,19 @@ func Diff(wanted *Fields, hash string, live metav1.Object, known *Fields) Findin
 	}
 	if live.GetAnnotations()[v1alpha1.AnnotationIntent] != hash && owned.Has(intentMark) {
 		// We still own the mark and it says something else: our wish changed.
-		return Finding{Changed: true}
+		return Finding{IntentChanged: true}
 	}
 	if missing.Empty() {
 		return Finding{}
 	}
-	return Finding{Missing: missing}
+	return Finding{Fields: missing}
 }
 
 var intentMark = fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.AnnotationIntent)
 
-// Missing is what the live object lacks of what we want to own; straight after
+// UnownedFields is what the live object lacks of what we want to own; straight after
 // an apply it should be empty.
-func Missing(wanted *Fields, live metav1.Object) *Fields {
+func UnownedFields(wanted *Fields, live metav1.Object) *Fields {
 	return wanted.Difference(ownedBy(live.GetManagedFields()))
 }
 

@@ -49,7 +49,7 @@ func statefulSet(t *testing.T) (*unstructured.Unstructured, string, *drift.Field
 	}
 	for _, c := range children {
 		if c.Intent.GetKind() == "StatefulSet" {
-			wanted, err := drift.Wanted(typer, c.Intent)
+			wanted, err := drift.IntentFields(typer, c.Intent)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,16 +167,16 @@ func TestDriftIsWhatOurEntryLacks(t *testing.T) {
 			live.SetAnnotations(annotations)
 			live.SetManagedFields(c.entries)
 			got := drift.Diff(wanted, hash, live, c.known)
-			if got.Changed != c.changed || got.Clean() != (!c.changed && len(c.fields) == 0) {
-				t.Errorf("%s: changed %t, clean %t", c.why, got.Changed, got.Clean())
+			if got.IntentChanged != c.changed || got.Clean() != (!c.changed && len(c.fields) == 0) {
+				t.Errorf("%s: changed %t, clean %t", c.why, got.IntentChanged, got.Clean())
 			}
-			if diff := cmp.Diff(c.fields, pathsOf(got.Missing)); diff != "" {
+			if diff := cmp.Diff(c.fields, pathsOf(got.Fields)); diff != "" {
 				t.Errorf("%s: fields (-want +got):\n%s", c.why, diff)
 			}
-			if got.Missing == nil {
+			if got.Fields == nil {
 				return
 			}
-			if who := drift.Blame(live, got.Missing); who.Manager != c.manager || !who.At.Equal(c.at) {
+			if who := drift.Attribute(live, got.Fields); who.Manager != c.manager || !who.At.Equal(c.at) {
 				t.Errorf("%s: by %q at %s, want %q at %s", c.why, who.Manager, who.At, c.manager, c.at)
 			}
 		})
@@ -207,7 +207,7 @@ func TestEveryFieldOfAnIntentIsWatchedAndItsNameIsNot(t *testing.T) {
 
 func TestAnIntentOfAnUnknownKindIsAnError(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Widget", "metadata": map[string]any{"name": "x"}}}
-	if _, err := drift.Wanted(typer, u); err == nil {
+	if _, err := drift.IntentFields(typer, u); err == nil {
 		t.Error("no error")
 	}
 }
@@ -227,7 +227,7 @@ func TestMissingIsEmptyStraightAfterAnApply(t *testing.T) {
 	intent, _, wanted := statefulSet(t)
 	live := intent.DeepCopy()
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{ours(wanted)})
-	if missing := drift.Missing(wanted, live); !missing.Empty() {
+	if missing := drift.UnownedFields(wanted, live); !missing.Empty() {
 		t.Errorf("missing %s", missing)
 	}
 	var back drift.Fields

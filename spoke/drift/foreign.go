@@ -102,9 +102,9 @@ func roots(set *Fields) *Fields {
 	return out
 }
 
-// Settled are those of the fields that an API server gives a default, and that are
+// RestoredDefaults are those of the fields that an API server gives a default, and that are
 // there again straight after they were removed. They can't be had away.
-func Settled(removed *Fields, p *Policy, wanted *Fields, answer metav1.Object) *Fields {
+func RestoredDefaults(removed *Fields, p *Policy, wanted *Fields, answer metav1.Object) *Fields {
 	settled := NewFields()
 	left := p.ForeignFields("StatefulSet", wanted, answer)
 	if left == nil {
@@ -118,15 +118,15 @@ func Settled(removed *Fields, p *Policy, wanted *Fields, answer metav1.Object) *
 	return settled
 }
 
-// TemplateWithout is spec.template of a live object without the given fields.
-func TemplateWithout(t Typer, kind schema.GroupVersionKind, live metav1.Object, fields *Fields) (map[string]any, error) {
+// PruneTemplate is spec.template of a live object without the given fields.
+func PruneTemplate(t Typer, kind schema.GroupVersionKind, live metav1.Object, fields *Fields) (map[string]any, error) {
 	object, ok := content(live)
 	if !ok {
 		return nil, fmt.Errorf("read %s %s: %T is no object of an API", kind.Kind, live.GetName(), live)
 	}
 	whole := (&unstructured.Unstructured{Object: object}).DeepCopy()
 	whole.SetGroupVersionKind(kind)
-	left, err := Without(t, whole, fields)
+	left, err := RemoveFields(t, whole, fields)
 	if err != nil {
 		return nil, err
 	}

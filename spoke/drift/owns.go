@@ -10,8 +10,8 @@ func Owns(live metav1.Object, path fieldpath.Path) bool {
 	return ownedBy(live.GetManagedFields()).Has(path)
 }
 
-// Written says that the hub wrote some field of the live object.
-func Written(live metav1.Object) bool {
+// OwnsAny says that the hub wrote some field of the live object.
+func OwnsAny(live metav1.Object) bool {
 	entries := live.GetManagedFields()
 	for i := range entries {
 		if isOurs(&entries[i]) {

@@ -62,10 +62,10 @@ func names(path fieldpath.Path) []string {
 	return fields
 }
 
-// Patched says whether an object holds fields under our name that were patched back.
+// HasPatchedFields says whether an object holds fields under our name that were patched back.
 // An apply does not let go of those, so they must be moved to the entry of our
 // applies before an intent that may lack them is applied.
-func Patched(live metav1.Object) bool {
+func HasPatchedFields(live metav1.Object) bool {
 	for _, e := range live.GetManagedFields() {
 		if e.Manager == v1alpha1.FieldManager && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == "" {
 			return true

@@ -73,11 +73,11 @@ func (p *Policy) ignores(kind, manager string, field fieldpath.Path) bool {
 	return false
 }
 
-// Yield gives the fields of the intent that are left to whoever else holds them in
+// IgnoredFields gives the fields of the intent that are left to whoever else holds them in
 // the live object: those of an ignore rule, and the replicas while they are within
 // what an autoscaler may set. A field that nobody else holds is ours
 // again, as is one whose rule is gone.
-func (p *Policy) Yield(kind string, wanted *Fields, live metav1.Object) *Fields {
+func (p *Policy) IgnoredFields(kind string, wanted *Fields, live metav1.Object) *Fields {
 	yielded := fieldpath.NewSet()
 	scaled := p.scaled(kind, live)
 	if len(p.Ignore) == 0 && !scaled {
@@ -120,8 +120,8 @@ var marks = fieldpath.NewSet(intentMark,
 	fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.AnnotationOwner),
 	fieldpath.MakePathOrDie("metadata", "labels", v1alpha1.LabelCacheCluster))
 
-// Without is an intent without the given fields.
-func Without(t Typer, intent *unstructured.Unstructured, fields *Fields) (*unstructured.Unstructured, error) {
+// RemoveFields is an intent without the given fields.
+func RemoveFields(t Typer, intent *unstructured.Unstructured, fields *Fields) (*unstructured.Unstructured, error) {
 	value, err := t.ObjectToTyped(intent)
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s by its schema: %w", intent.GetKind(), intent.GetName(), err)

@@ -54,7 +54,7 @@ func TestYieldedIsWhatARuleNamesAndAnotherManagerHolds(t *testing.T) {
 			}
 			live := intent.DeepCopy()
 			live.SetManagedFields(c.entries)
-			yielded := policy.Yield("StatefulSet", wanted, live)
+			yielded := policy.IgnoredFields("StatefulSet", wanted, live)
 			got := pathsOf(yielded)
 			if c.name == "a list item and its key" {
 				got = got[:2]
@@ -65,11 +65,11 @@ func TestYieldedIsWhatARuleNamesAndAnotherManagerHolds(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
-			reduced, err := drift.Without(typer, intent, yielded)
+			reduced, err := drift.RemoveFields(typer, intent, yielded)
 			if err != nil {
 				t.Fatal(err)
 			}
-			left, err := drift.Wanted(typer, reduced)
+			left, err := drift.IntentFields(typer, reduced)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,7 +84,7 @@ func TestAnIntentIsNotChangedByWhatItYields(t *testing.T) {
 	intent, _, _ := statefulSet(t)
 	before := intent.DeepCopy()
 	requests := path("spec", "template", "spec", "containers", named("memcached"), "resources", "requests", "memory")
-	reduced, err := drift.Without(typer, intent, drift.NewFields(replicas, requests))
+	reduced, err := drift.RemoveFields(typer, intent, drift.NewFields(replicas, requests))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,19 +12,19 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Moved is an item of a list of which somebody changed the key, such as the number of a
+// RekeyedItem is an item of a list of which somebody changed the key, such as the number of a
 // Service's port. To the API server ours is gone then and theirs is a new one; it refuses
 // ours beside theirs, because both have one name.
-type Moved struct {
+type RekeyedItem struct {
 	// Edits make their item ours; what they added to it stays.
 	Edits []Edit
 
 	ours, theirs fieldpath.Path
 }
 
-// MovedItems are those among the given fields of the intent that the live object holds
+// RekeyedItems are those among the given fields of the intent that the live object holds
 // under another key.
-func MovedItems(intent *unstructured.Unstructured, live metav1.Object, fields *Fields) []Moved {
+func RekeyedItems(intent *unstructured.Unstructured, live metav1.Object, fields *Fields) []RekeyedItem {
 	if intent == nil || fields == nil {
 		return nil
 	}
@@ -36,7 +36,7 @@ func MovedItems(intent *unstructured.Unstructured, live metav1.Object, fields *F
 	if !ok {
 		return nil
 	}
-	var moved []Moved
+	var moved []RekeyedItem
 	for _, ours := range items {
 		if m := movedTo(intent, live, is, ours); m != nil {
 			moved = append(moved, *m)
@@ -60,7 +60,7 @@ func itemsOf(fields *Fields) (items []fieldpath.Path) {
 }
 
 // movedTo finds an item of ours under another key; nil if it is there, or is just gone.
-func movedTo(intent *unstructured.Unstructured, live metav1.Object, is map[string]any, ours fieldpath.Path) *Moved {
+func movedTo(intent *unstructured.Unstructured, live metav1.Object, is map[string]any, ours fieldpath.Path) *RekeyedItem {
 	last := len(ours) - 1
 	item, _ := at(intent.Object, ours)
 	found, _ := at(is, ours[:last])
@@ -76,7 +76,7 @@ func movedTo(intent *unstructured.Unstructured, live metav1.Object, is map[strin
 		}
 		theirs := append(ours[:last].Copy(), fieldpath.PathElement{Key: key})
 		if _, wanted := at(intent.Object, theirs); !wanted && !onlyOurs(live, theirs) {
-			return &Moved{Edits: edits(pointer(is, ours[:last])+"/"+strconv.Itoa(i), item, other), ours: ours, theirs: theirs}
+			return &RekeyedItem{Edits: edits(pointer(is, ours[:last])+"/"+strconv.Itoa(i), item, other), ours: ours, theirs: theirs}
 		}
 	}
 	return nil
@@ -162,7 +162,7 @@ func pointer(in any, p fieldpath.Path) string {
 }
 
 // whereabouts is where the live object has a field: within their item, if ours was moved.
-func whereabouts(moved []Moved, p fieldpath.Path) fieldpath.Path {
+func whereabouts(moved []RekeyedItem, p fieldpath.Path) fieldpath.Path {
 	for i := range moved {
 		m := &moved[i]
 		if len(p) >= len(m.ours) && p[:len(m.ours)].Equals(m.ours) {

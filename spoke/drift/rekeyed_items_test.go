@@ -51,7 +51,7 @@ func TestAnItemUnderAnotherKeyIsOursOnlyWhereNamesAreUnique(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var edits []drift.Edit
-			for _, m := range drift.MovedItems(object(c.intent), object(c.live, c.entries...), drift.NewFields(c.item)) {
+			for _, m := range drift.RekeyedItems(object(c.intent), object(c.live, c.entries...), drift.NewFields(c.item)) {
 				edits = append(edits, m.Edits...)
 			}
 			if diff := cmp.Diff(c.want, edits); diff != "" {
@@ -84,7 +84,7 @@ func TestOnlyWhatTheLastComerPutBesideARefusedFieldMakesRoom(t *testing.T) {
 		{"the struct above, of which the last comer holds nothing else", drift.Policy{Ignore: []drift.Rule{{Manager: "scaler"}}}, []string{"spec"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, c.policy.MakeRoom(intent, live, wanted, missing, c.refused)); diff != "" {
+			if diff := cmp.Diff(c.want, c.policy.SiblingEdits(intent, live, wanted, missing, c.refused)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -177,7 +177,7 @@ func unchanged(old, object any) bool {
 	}
 	oldPod, ok1 := old.(*corev1.Pod)
 	newPod, ok2 := object.(*corev1.Pod)
-	return ok1 && ok2 && observe.Trouble(oldPod) == observe.Trouble(newPod)
+	return ok1 && ok2 && observe.PodProblem(oldPod) == observe.PodProblem(newPod)
 }
 
 // statusOnly reports whether an update changed nothing but the status of a StatefulSet.

@@ -41,11 +41,11 @@ func unschedulable(name string) corev1.Pod {
 func TestAPodWithoutAVolumeIsNotHelpedByNodes(t *testing.T) {
 	pod := unschedulable("s-0")
 	pod.Namespace = "shop"
-	if hint := Trouble(&pod).Hint; !strings.Contains(hint, "add nodes") {
+	if hint := PodProblem(&pod).Hint; !strings.Contains(hint, "add nodes") {
 		t.Errorf("no node: %q", hint)
 	}
 	pod.Status.Conditions[0].Message = "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims"
-	if hint := Trouble(&pod).Hint; !strings.Contains(hint, "kubectl get pvc,storageclass -n shop") || strings.Contains(hint, "add nodes") {
+	if hint := PodProblem(&pod).Hint; !strings.Contains(hint, "kubectl get pvc,storageclass -n shop") || strings.Contains(hint, "add nodes") {
 		t.Errorf("no volume: %q", hint)
 	}
 }
@@ -54,7 +54,7 @@ func TestAnInitContainerThatFailsIsTheTrouble(t *testing.T) {
 	pod := waitingPod("s-0", "CrashLoopBackOff")
 	pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses = pod.Status.ContainerStatuses, nil
 	pod.Status.InitContainerStatuses[0].Name = "mesh-init"
-	if is := Trouble(&pod); is.Reason != v1alpha1.ReasonPodsCrashing || !strings.Contains(is.Message, "mesh-init") {
+	if is := PodProblem(&pod); is.Reason != v1alpha1.ReasonPodsCrashing || !strings.Contains(is.Message, "mesh-init") {
 		t.Errorf("%+v", is)
 	}
 }

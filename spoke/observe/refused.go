@@ -12,9 +12,9 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/failure"
 )
 
-// LacksPods says whether the StatefulSet's controller should be making a pod now:
+// MissesPods says whether the StatefulSet's controller should be making a pod now:
 // one is missing, and none of those that exist is still on its way.
-func LacksPods(set *appsv1.StatefulSet) bool {
+func MissesPods(set *appsv1.StatefulSet) bool {
 	if set == nil || set.DeletionTimestamp != nil || set.Status.ObservedGeneration < set.Generation {
 		return false
 	}
@@ -31,10 +31,10 @@ const (
 	reasonSuccessfulCreate = "SuccessfulCreate"
 )
 
-// Refused reads out of a StatefulSet's events why its pods cannot be made; it has no
+// PodRefusal reads out of a StatefulSet's events why its pods cannot be made; it has no
 // reason where the latest attempt succeeded, or none is known. Events outlive what
 // they tell of, so a failure counts only while no later success does.
-func Refused(set *appsv1.StatefulSet, events []corev1.Event) v1alpha1.Outcome {
+func PodRefusal(set *appsv1.StatefulSet, events []corev1.Event) v1alpha1.Outcome {
 	var failed *corev1.Event
 	var last time.Time
 	for i := range events {

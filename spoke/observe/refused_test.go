@@ -44,7 +44,7 @@ func TestPodsLackWhileTheControllerShouldBeMakingOne(t *testing.T) {
 		"the controller has not looked at it": {unseen, false},
 		"it goes":                             {going, false},
 	} {
-		if got := LacksPods(c.set); got != c.want {
+		if got := MissesPods(c.set); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -79,7 +79,7 @@ func TestTheEventsSayWhyPodsCannotBeMade(t *testing.T) {
 		{"other events", []corev1.Event{event("FailedUpdate", "x", 0)}, "", ""},
 		{"none", nil, "", ""},
 	} {
-		got := Refused(set, c.events)
+		got := PodRefusal(set, c.events)
 		if (got.Reason == v1alpha1.ReasonPodsRefused) != (c.message != "") || !strings.Contains(got.Message, c.message) || !strings.Contains(got.Hint, c.hint) {
 			t.Errorf("%s: %s %q (%s), want %q (%s)", c.name, got.Reason, got.Message, got.Hint, c.message, c.hint)
 		}
@@ -94,10 +94,10 @@ func TestTheSameRefusalGivesTheSameBytes(t *testing.T) {
 	for n := range 9 {
 		all = append(all, event(reasonFailedCreate, refusedPod(n, strings.Replace(quota, "used: pods=2", fmt.Sprint("used: pods=", n), 1)), 0))
 	}
-	want := Refused(set, all[:1])
+	want := PodRefusal(set, all[:1])
 	for range all {
 		all = append(all[1:], all[0])
-		if diff := cmp.Diff(want, Refused(set, slices.Clone(all))); diff != "" {
+		if diff := cmp.Diff(want, PodRefusal(set, slices.Clone(all))); diff != "" {
 			t.Fatalf("another order, another outcome:\n%s", diff)
 		}
 	}

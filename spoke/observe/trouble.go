@@ -11,13 +11,13 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// troubles are the reasons of Trouble, the worst first.
+// troubles are the reasons of PodProblem, the worst first.
 var troubles = []string{v1alpha1.ReasonImagePullFailing, v1alpha1.ReasonPodsCrashing, v1alpha1.ReasonConfigMissing, v1alpha1.ReasonPodsUnschedulable}
 
-// Trouble is what keeps a pod from being ready however long one waits; it has no
+// PodProblem is what keeps a pod from being ready however long one waits; it has no
 // reason where nothing does. Observe reads nothing else of a pod: while a pod's
-// Trouble stays the same, so does every Observation.
-func Trouble(pod *corev1.Pod) v1alpha1.Outcome {
+// PodProblem stays the same, so does every Observation.
+func PodProblem(pod *corev1.Pod) v1alpha1.Outcome {
 	// Init containers come first, as of a sidecar that a webhook adds.
 	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range containers {
@@ -40,13 +40,13 @@ func Trouble(pod *corev1.Pod) v1alpha1.Outcome {
 	return v1alpha1.Outcome{}
 }
 
-// worst is the worst Trouble; among equals that of the first pod by name, so that
+// worst is the worst PodProblem; among equals that of the first pod by name, so that
 // the same state gives the same bytes.
 func worst(pods []corev1.Pod) v1alpha1.Outcome {
 	byName := slices.SortedFunc(slices.Values(pods), func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	var found v1alpha1.Outcome
 	for i := range byName {
-		t := Trouble(&byName[i])
+		t := PodProblem(&byName[i])
 		if t.Reason != "" && (found.Reason == "" || slices.Index(troubles, t.Reason) < slices.Index(troubles, found.Reason)) {
 			found = t
 		}

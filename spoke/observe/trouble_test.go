@@ -23,7 +23,7 @@ func TestATroubleChangesOnlyWithWhatIsSaidAboutIt(t *testing.T) {
 		{"another trouble", saying("ImagePullBackOff", ""), saying("CrashLoopBackOff", ""), false},
 		{"no trouble any more", saying("CrashLoopBackOff", ""), saying("ContainerCreating", ""), false},
 	} {
-		if same := Trouble(c.before) == Trouble(c.after); same != c.same {
+		if same := PodProblem(c.before) == PodProblem(c.after); same != c.same {
 			t.Errorf("%s: the same %t, want %t", c.name, same, c.same)
 		}
 	}

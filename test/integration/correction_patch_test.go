@@ -32,7 +32,7 @@ func TestCorrectionPatch_ReleasesFieldThatSpecNoLongerSets(t *testing.T) {
 		}
 		return nil
 	})
-	if !drift.Patched(set) {
+	if !drift.HasPatchedFields(set) {
 		t.Fatalf("it was not patched, so this tests nothing: %v", set.ManagedFields)
 	}
 	isReady(t, cc)
@@ -45,7 +45,7 @@ func TestCorrectionPatch_ReleasesFieldThatSpecNoLongerSets(t *testing.T) {
 		}
 		return nil
 	})
-	if drift.Patched(set) || at == set.ResourceVersion {
+	if drift.HasPatchedFields(set) || at == set.ResourceVersion {
 		t.Errorf("the entry of the patch is still there: %v", set.ManagedFields)
 	}
 	isReady(t, cc)

@@ -61,7 +61,7 @@ func TestFieldOwnership_OfAPIServerEqualsDrift(t *testing.T) {
 		}
 		for _, child := range children {
 			t.Run(fmt.Sprintf("%s %s %s", name, child.Intent.GetKind(), child.Intent.GetName()), func(t *testing.T) {
-				wanted, err := drift.Wanted(typer, child.Intent)
+				wanted, err := drift.IntentFields(typer, child.Intent)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -78,7 +78,7 @@ func TestFieldOwnership_OfAPIServerEqualsDrift(t *testing.T) {
 					t.Errorf("only the API server has %s\nonly drift wants %s", owned.Difference(wanted), wanted.Difference(owned))
 				}
 				if finding := drift.Diff(wanted, child.Hash, first, nil); !finding.Clean() {
-					t.Errorf("drift straight after the apply: %v", finding.Missing)
+					t.Errorf("drift straight after the apply: %v", finding.Fields)
 				}
 				if second := applyAs(t, server, child.Intent); second.GetResourceVersion() != first.GetResourceVersion() {
 					t.Error("a second apply of the same intent was a write")
