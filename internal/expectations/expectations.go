@@ -1,10 +1,10 @@
-// Package expectations tells a controller that its cache does not show its own last
-// write yet. A reconcile that works on such an old object computes an old answer
-// and writes it against a newer version, which the API server refuses; skipping
-// it costs nothing, because the event of the write is on the way and asks again.
+// Package expectations detects a stale cache: one that does not contain the last write of
+// the controller yet. A reconcile of a stale object computes an outdated status, and the API
+// server refuses to write it. The event of the last write starts the next reconcile, so that
+// a controller can skip the stale one.
 //
-// It holds versions only, forgets each once the cache has caught up, and losing
-// it costs at most one refused write.
+// The package stores versions only and deletes each one when the cache contains it. After a
+// restart the API server may refuse one write.
 package expectations
 
 import (
@@ -15,15 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Writes remembers the version of the last write of each object, by UID. The zero
-// value remembers nothing, and it is safe for use by several goroutines.
+// Writes stores the resource version of the last write of each object, by UID. The zero
+// value is empty. Writes is safe for concurrent use.
 type Writes struct {
 	mu       sync.Mutex
 	versions map[types.UID]string
 }
 
-// Wrote remembers an object as the API server answered it.
-func (w *Writes) Wrote(object metav1.Object) {
+// Record stores the version of an object from the response of the API server to a write.
+func (w *Writes) Record(object metav1.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.versions == nil {
@@ -32,8 +32,8 @@ func (w *Writes) Wrote(object metav1.Object) {
 	w.versions[object.GetUID()] = object.GetResourceVersion()
 }
 
-// Behind says that a cached object is older than the last write to it.
-func (w *Writes) Behind(cached metav1.Object) bool {
+// IsStale reports whether a cached object is older than its last write.
+func (w *Writes) IsStale(cached metav1.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	written, ok := w.versions[cached.GetUID()]
@@ -48,16 +48,16 @@ func (w *Writes) Behind(cached metav1.Object) bool {
 	return false
 }
 
-// Own says that an object is as the last write to it left it: whoever wrote it
-// learns nothing from its event.
-func (w *Writes) Own(object metav1.Object) bool {
+// IsLastWrite reports whether an object has the version of its last write. The event of
+// such an object needs no reconcile.
+func (w *Writes) IsLastWrite(object metav1.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	written, ok := w.versions[object.GetUID()]
 	return ok && written == object.GetResourceVersion()
 }
 
-// Forget drops what is known of an object that is gone.
+// Forget deletes the version of a deleted object.
 func (w *Writes) Forget(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -39,7 +39,7 @@ func (m *member) publish(ctx context.Context, s *snapshot, status v1alpha1.Membe
 
 // write fails on a stale MemberCache instead of overwriting the newer one.
 func (m *member) write(ctx context.Context, s *snapshot, status v1alpha1.MemberCacheStatus, r *result) error {
-	if m.hubWrites.Behind(s.cache) {
+	if m.hubWrites.IsStale(s.cache) {
 		return errStaleCache
 	}
 	ctx, cancel := context.WithTimeout(ctx, hubDeadline)
@@ -62,7 +62,7 @@ func (m *member) write(ctx context.Context, s *snapshot, status v1alpha1.MemberC
 	if err := m.hub.GetClient().Status().Patch(ctx, updated, client.MergeFromWithOptions(s.cache, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
-	m.hubWrites.Wrote(updated)
+	m.hubWrites.Record(updated)
 	s.state.deferredInventory = nil
 	countReported(m.name, s.cache.Status.OpenDrifts, updated.Status.OpenDrifts)
 	m.events.Record(s.now, reference(updated), transitions(&s.cache.Status, &updated.Status)...)
@@ -79,7 +79,7 @@ func (m *member) releaseFinalizer(ctx context.Context, mc *v1alpha1.MemberCache)
 	if err == nil {
 		logReleased(ctx)
 		if len(updated.Finalizers) > 0 {
-			m.hubWrites.Wrote(updated)
+			m.hubWrites.Record(updated)
 		}
 	}
 	return err

@@ -55,7 +55,7 @@ func (m *member) read(ctx context.Context, key types.NamespacedName, state *cach
 		return nil, nil
 	}
 	state.identify(s.cache.UID)
-	if s.cache.DeletionTimestamp != nil && m.hubWrites.Behind(s.cache) {
+	if s.cache.DeletionTimestamp != nil && m.hubWrites.IsStale(s.cache) {
 		// A removal sends a dozen requests to the member, and publish would refuse to
 		// report their result.
 		return nil, errStaleCache

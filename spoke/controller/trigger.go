@@ -25,7 +25,7 @@ import (
 func (m *member) needsReconcile(key types.NamespacedName, e memberqueue.Event, now time.Time) bool {
 	switch e.Type {
 	case memberqueue.MemberCacheChanged:
-		return !m.hubWrites.Own(e.Object)
+		return !m.hubWrites.IsLastWrite(e.Object)
 	case memberqueue.ChildChanged:
 		return e.Deleted || !m.wrote(e)
 	case memberqueue.StatusChanged, memberqueue.PodChanged:

@@ -57,7 +57,7 @@ func TestTrigger_SkipsEventsThatNeedNoReconcile(t *testing.T) {
 	} {
 		m := &member{clock: clocktesting.NewFakePassiveClock(noon), writeCache: apply.NewWriteCache(), hubWrites: &expectations.Writes{}}
 		m.writeCache.Store(apply.Key{Kind: children.ServiceKind, Name: "sessions"}, "shop", service("7"))
-		m.hubWrites.Wrote(reported("7"))
+		m.hubWrites.Record(reported("7"))
 		if c.deferred != none {
 			m.states.deferReport(m.states.get(sessionsKey), noon.Add(c.deferred))
 		}
