@@ -1,12 +1,13 @@
-// Package events records transitions for people, as Kubernetes Events.
+// Package events records status transitions as Kubernetes Events.
 //
-// An event is recorded only for a change that was saved in a status, so that a
-// reconcile which is repeated records it once. The same event of the same object, note
-// included, becomes a series, which costs one write at its second time and then one in half
-// an hour; and each object has a budget, so that one that flaps does not flood its
-// namespace. What goes over it is counted and dropped: the status says the same.
+// An event is recorded only after its transition was saved in a status, so that a repeated
+// reconcile does not repeat it. Events with the same object, reason and note form a series.
+// A series costs one write at the second event and then one every 30 minutes.
 //
-// It keeps no state that matters: losing it costs at most a repeated event.
+// Each object has a budget, so that an object that flaps does not flood its namespace.
+// Events beyond the budget are counted and dropped: the status has the same information.
+//
+// The package keeps no state that matters: after a restart an event may be repeated.
 package events
 
 import (
@@ -26,29 +27,32 @@ import (
 
 // Event is one transition.
 type Event struct {
-	// Warning asks somebody to act; otherwise the event is Normal.
+	// Warning marks an event that needs a user to act. Other events are Normal.
 	Warning bool
-	// Reason from the documented list, and Action: what the controller did then.
-	Reason, Action string
-	// Note for people.
+	// Reason is one of the documented reasons.
+	Reason string
+	// Action is the operation of the controller.
+	Action string
+	// Note is the message for users.
 	Note string
 }
 
-// Recorder is client-go's events.EventRecorder.
+// Recorder is the interface events.EventRecorder of client-go.
 type Recorder interface {
 	Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any)
 }
 
-// Burst events of one object are recorded at once, and then one in each Interval.
 const (
-	Burst    = 10
+	// Burst is the number of events of one object that are recorded without delay.
+	Burst = 10
+	// Interval is the time after which the budget of an object grows by one event.
 	Interval = time.Minute
 )
 
-// maxNote is what the API server takes, less room for the mark of a cut.
+// maxNote is the limit of the API server in bytes, minus space for an ellipsis.
 const maxNote = 1000
 
-// Sink records events within the budgets. The zero value drops everything.
+// Sink records events within the budget of each object. The zero value drops all events.
 type Sink struct {
 	recorder Recorder
 
@@ -56,26 +60,26 @@ type Sink struct {
 	budgets map[types.UID]*rate.Limiter
 }
 
-// NewSink records through a recorder.
+// NewSink returns a Sink that writes to a recorder.
 func NewSink(recorder Recorder) *Sink {
 	return &Sink{recorder: recorder, budgets: map[types.UID]*rate.Limiter{}}
 }
 
 var recorded = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Namespace: "reconcile_lab", Name: "events_total",
-	Help: "Events by what became of them: recorded, or dropped because the object's budget was used up.",
+	Help: "Events by result: recorded, or dropped because the budget of the object is used up.",
 }, []string{"result"})
 
 func init() { metrics.Registry.MustRegister(recorded) }
 
-// Record records events about an object, at the time now. The reference should
-// hold no resource version: events about two versions would not form a series.
-func (s *Sink) Record(now time.Time, about corev1.ObjectReference, events ...Event) {
+// Record records events about an object at the time now. The reference must not contain a
+// resource version: events about two versions do not form a series.
+func (s *Sink) Record(now time.Time, object corev1.ObjectReference, events ...Event) {
 	if s == nil || s.recorder == nil {
 		return
 	}
 	for _, e := range events {
-		if !s.budget(about.UID).AllowN(now, 1) {
+		if !s.budget(object.UID).AllowN(now, 1) {
 			recorded.WithLabelValues("dropped").Inc()
 			continue
 		}
@@ -84,10 +88,10 @@ func (s *Sink) Record(now time.Time, about corev1.ObjectReference, events ...Eve
 		if e.Warning {
 			kind = corev1.EventTypeWarning
 		}
-		// client-go folds events that differ in nothing but their note into one series,
-		// which keeps the first note: what is told must be part of what is told about.
-		about.FieldPath = "status" + digest(e.Note)
-		s.recorder.Eventf(&about, nil, kind, e.Reason, e.Action, "%s", cut(e.Note))
+		// client-go ignores the note when it aggregates events to a series, and keeps the
+		// first note. The digest in the reference prevents that a new note is lost.
+		object.FieldPath = "status" + digest(e.Note)
+		s.recorder.Eventf(&object, nil, kind, e.Reason, e.Action, "%s", truncate(e.Note))
 	}
 }
 
@@ -102,7 +106,7 @@ func (s *Sink) budget(uid types.UID) *rate.Limiter {
 	return limiter
 }
 
-// Forget drops the budget of an object that is gone.
+// Forget deletes the budget of a deleted object.
 func (s *Sink) Forget(uid types.UID) {
 	if s == nil {
 		return
@@ -112,14 +116,15 @@ func (s *Sink) Forget(uid types.UID) {
 	delete(s.budgets, uid)
 }
 
-// digest of a note, in the form of a field path's index.
+// digest returns the hash of a note in the form of an index of a field path.
 func digest(note string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(note))
 	return fmt.Sprintf("{%08x}", h.Sum32())
 }
 
-func cut(note string) string {
+// truncate returns the note with at most maxNote bytes and no incomplete character.
+func truncate(note string) string {
 	if len(note) <= maxNote {
 		return note
 	}

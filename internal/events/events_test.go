@@ -13,76 +13,77 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-type notebook struct{ lines, notes, parts []string }
+// fakeRecorder stores the events that it receives.
+type fakeRecorder struct{ lines, notes, paths []string }
 
-func (n *notebook) Eventf(regarding, _ runtime.Object, kind, reason, action, note string, args ...any) {
-	about, _ := regarding.(*corev1.ObjectReference)
+func (f *fakeRecorder) Eventf(regarding, _ runtime.Object, kind, reason, action, note string, args ...any) {
+	reference, _ := regarding.(*corev1.ObjectReference)
 	text := fmt.Sprintf(note, args...)
-	n.lines = append(n.lines, strings.Join([]string{about.Name, kind, reason, action}, " "))
-	n.notes = append(n.notes, text)
-	n.parts = append(n.parts, about.FieldPath)
+	f.lines = append(f.lines, strings.Join([]string{reference.Name, kind, reason, action}, " "))
+	f.notes = append(f.notes, text)
+	f.paths = append(f.paths, reference.FieldPath)
 }
 
 var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 
-func about(name string) corev1.ObjectReference {
+func object(name string) corev1.ObjectReference {
 	return corev1.ObjectReference{Kind: "MemberCache", Name: name, UID: types.UID(name)}
 }
 
-func TestAnEventIsRecordedAsItIs(t *testing.T) {
-	n := &notebook{}
-	NewSink(n).Record(noon, about("a"), Event{Warning: true, Reason: "Forbidden", Action: "Apply", Note: "100% forbidden"}, Event{Reason: "Recovered", Action: "Apply"})
-	if diff := cmp.Diff([]string{"a Warning Forbidden Apply", "a Normal Recovered Apply"}, n.lines); diff != "" {
+func TestRecord_DoesNotFormatNote(t *testing.T) {
+	recorder := &fakeRecorder{}
+	NewSink(recorder).Record(noon, object("a"), Event{Warning: true, Reason: "Forbidden", Action: "Apply", Note: "100% forbidden"}, Event{Reason: "Recovered", Action: "Apply"})
+	if diff := cmp.Diff([]string{"a Warning Forbidden Apply", "a Normal Recovered Apply"}, recorder.lines); diff != "" {
 		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
-	if n.notes[0] != "100% forbidden" {
-		t.Errorf("a percent sign was taken for a verb: %q", n.notes[0])
+	if recorder.notes[0] != "100% forbidden" {
+		t.Errorf("note %q, want %q: a percent sign in a note is not a verb", recorder.notes[0], "100% forbidden")
 	}
 }
 
-// client-go takes events that are about the same part of the same object, for the
-// same reason, for one series, and shows the first note of it.
-func TestEventsOfAnotherNoteAreNoSeries(t *testing.T) {
-	n := &notebook{}
-	s := NewSink(n)
+// client-go aggregates events with the same object, field path and reason to a series, which
+// shows only the first note.
+func TestRecord_KeepsEventsWithDifferentNotesApart(t *testing.T) {
+	recorder := &fakeRecorder{}
+	s := NewSink(recorder)
 	for _, note := range []string{"image changed", "replicas changed", "image changed"} {
-		s.Record(noon, about("a"), Event{Reason: "DriftReported", Note: note})
+		s.Record(noon, object("a"), Event{Reason: "DriftReported", Note: note})
 	}
-	if n.parts[0] == n.parts[1] || n.parts[0] != n.parts[2] {
-		t.Errorf("they are about %q", n.parts)
+	if recorder.paths[0] == recorder.paths[1] || recorder.paths[0] != recorder.paths[2] {
+		t.Errorf("field paths %q, want equal ones only for equal notes", recorder.paths)
 	}
 }
 
-func TestAnObjectThatFlapsSpendsItsOwnBudgetOnly(t *testing.T) {
-	n := &notebook{}
-	s := NewSink(n)
+func TestRecord_LimitsEventsOfEachObject(t *testing.T) {
+	recorder := &fakeRecorder{}
+	s := NewSink(recorder)
 	for range 3 * Burst {
-		s.Record(noon, about("flaps"), Event{Reason: "Forbidden"})
+		s.Record(noon, object("flaps"), Event{Reason: "Forbidden"})
 	}
-	s.Record(noon, about("quiet"), Event{Reason: "Forbidden"})
-	if got := len(n.lines); got != Burst+1 {
-		t.Errorf("%d events were recorded, want %d of the one and 1 of the other", got, Burst)
+	s.Record(noon, object("quiet"), Event{Reason: "Forbidden"})
+	if got := len(recorder.lines); got != Burst+1 {
+		t.Errorf("%d events are recorded, want %d of the first object and 1 of the second", got, Burst)
 	}
-	s.Record(noon.Add(2*Interval), about("flaps"), Event{}, Event{}, Event{})
-	if got := len(n.lines); got != Burst+3 {
-		t.Errorf("%d more were recorded two intervals later, want 2", got-Burst-1)
+	s.Record(noon.Add(2*Interval), object("flaps"), Event{}, Event{}, Event{})
+	if got := len(recorder.lines); got != Burst+3 {
+		t.Errorf("%d more events are recorded two intervals later, want 2", got-Burst-1)
 	}
 	s.Forget("flaps")
 	if len(s.budgets) != 1 {
-		t.Errorf("%d budgets are kept, want that of the other object", len(s.budgets))
+		t.Errorf("%d budgets remain, want only the one of the second object", len(s.budgets))
 	}
 }
 
-func TestALongNoteIsCutBetweenCharacters(t *testing.T) {
-	n := &notebook{}
-	NewSink(n).Record(noon, about("a"), Event{Note: "x" + strings.Repeat("界", 500)})
-	if got := n.notes[0]; len(got) > 1024 || !utf8.ValidString(got) {
-		t.Errorf("%d bytes, valid: %v", len(got), utf8.ValidString(got))
+func TestRecord_TruncatesNoteBetweenCharacters(t *testing.T) {
+	recorder := &fakeRecorder{}
+	NewSink(recorder).Record(noon, object("a"), Event{Note: "x" + strings.Repeat("界", 500)})
+	if got := recorder.notes[0]; len(got) > 1024 || !utf8.ValidString(got) {
+		t.Errorf("note has %d bytes, valid UTF-8: %t; want at most 1024 valid bytes", len(got), utf8.ValidString(got))
 	}
 }
 
-func TestNothingHappensWithoutARecorder(*testing.T) {
+func TestSink_IgnoresEventsWithoutRecorder(*testing.T) {
 	var s *Sink
-	s.Record(noon, about("a"), Event{})
+	s.Record(noon, object("a"), Event{})
 	s.Forget("a")
 }
