@@ -1,9 +1,14 @@
-// Package failure sorts every error that talking to a member can give into one
-// of five classes, and says what a user should know: reason, message, hint. It is
-// pure; only Reconcile turns a class into a time to try again.
+// Package failure classifies each error of a request to a member. A Failure has one of five
+// classes, a reason, a message for users and a hint with the fix.
 //
-// Invalid waits for the next generation, Blocked for the thing that it names,
-// Unreachable for the member's return; Conflict and Transient are tried again
-// with growing delays. The same failure gives the same bytes: messages hold no
-// times, addresses of sockets or generated names.
+// The package is pure: it reads no clock and sends no request. The controller turns a class
+// into a retry:
+//
+//   - Invalid: after the next generation of the object.
+//   - Blocked: after someone removed the obstacle that the message names.
+//   - Unreachable: after a successful probe of the member.
+//   - Conflict and Transient: with exponential backoff.
+//
+// The same cause has the same message, byte by byte: messages contain no times, socket
+// addresses or generated names. Otherwise each retry would write a status to the hub.
 package failure

@@ -12,22 +12,26 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// Failure is an error with its class. It is an error itself, so that it travels
-// through the stages and is found again with errors.As.
+// Failure is a classified error. It implements error, so that errors.As finds it in a chain.
 type Failure struct {
-	Class   v1alpha1.ErrorClass
-	Reason  string
+	// Class decides when the controller retries.
+	Class v1alpha1.ErrorClass
+	// Reason is one of the documented reasons of a member.
+	Reason string
+	// Message states what happened, to which object.
 	Message string
-	Hint    string
+	// Hint is what the user can do, with the command.
+	Hint string
 	// SelfResolving reports whether a failure of the class Blocked ends without anyone
 	// acting.
 	SelfResolving bool
-	// RetryAfter is what the server asked for, or 0.
+	// RetryAfter is the delay that the server asks for, or 0.
 	RetryAfter time.Duration
-	// Err is the cause, or nil where a check of ours failed.
+	// Err is the cause, or nil if a check of the hub failed.
 	Err error
 }
 
+// Error returns the message and the hint.
 func (f *Failure) Error() string {
 	if f.Hint == "" {
 		return f.Message
@@ -35,28 +39,28 @@ func (f *Failure) Error() string {
 	return f.Message + " (" + f.Hint + ")"
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Refusal says that the member answered, and will answer the same until somebody acts.
-func (f *Failure) Refusal() bool {
+// IsRefusal reports whether the member refused a request and does so until someone acts.
+func (f *Failure) IsRefusal() bool {
 	return f.Class == v1alpha1.ClassInvalid || f.Class == v1alpha1.ClassBlocked
 }
 
-// Outcome as it stands in a status.
+// Outcome returns the failure as a status contains it.
 func (f *Failure) Outcome() v1alpha1.Outcome {
 	return v1alpha1.Outcome{Class: f.Class, Reason: f.Reason, Message: f.Message, Hint: f.Hint, SelfResolving: f.SelfResolving}
 }
 
-// Of classifies an error met while doing something to an object of a member,
-// such as ("apply", "StatefulSet/sessions"). It gives nil for nil, and a Failure
-// that is already in the chain unchanged; of joined errors the worst counts.
-func Of(err error, doing, object string) *Failure {
+// Of classifies the error of an action on an object of a member, such as ("apply",
+// "StatefulSet/sessions"). It returns nil for nil, and a Failure in the chain unchanged. Of
+// joined errors it returns the most severe one.
+func Of(err error, action, object string) *Failure {
 	if err == nil {
 		return nil
 	}
 	if parts := joined(err); len(parts) > 0 {
-		return worstOf(parts, doing, object)
+		return mostSevere(parts, action, object)
 	}
 	var known *Failure
 	if errors.As(err, &known) {
@@ -65,22 +69,21 @@ func Of(err error, doing, object string) *Failure {
 	f := classify(err)
 	f.Err = err
 	if f.Message == "" {
-		f.Message = fmt.Sprintf("%s %s: %s", doing, object, stable(err))
+		f.Message = fmt.Sprintf("%s %s: %s", action, object, stable(err))
 	}
 	return &f
 }
 
-// severity orders the classes: first what needs somebody to act, and of that what
-// is tried again by itself before what is not.
+// severity orders the classes: those that need a user to act come first.
 var severity = []v1alpha1.ErrorClass{v1alpha1.ClassBlocked, v1alpha1.ClassInvalid, v1alpha1.ClassConflict, v1alpha1.ClassUnreachable, v1alpha1.ClassTransient}
 
-// worstOf joined errors; the first among equals, with the longest wait that a
-// server asked for.
-func worstOf(parts []error, doing, object string) *Failure {
+// mostSevere returns the failure of the most severe error, the first one of the same class,
+// with the longest RetryAfter of all of them.
+func mostSevere(parts []error, action, object string) *Failure {
 	var worst *Failure
 	wait := time.Duration(0)
 	for _, part := range parts {
-		f := Of(part, doing, object)
+		f := Of(part, action, object)
 		if f == nil {
 			continue
 		}
@@ -92,13 +95,13 @@ func worstOf(parts []error, doing, object string) *Failure {
 	if worst == nil || worst.RetryAfter == wait {
 		return worst
 	}
-	patient := *worst
-	patient.RetryAfter = wait
-	return &patient
+	delayed := *worst
+	delayed.RetryAfter = wait
+	return &delayed
 }
 
-// joined gives the parts of an error that holds several, as errors.Join, two %w and
-// apimachinery's Aggregate do; errors.As sees only the first that fits, or none.
+// joined returns the errors that an error of errors.Join, of two %w or of apimachinery's
+// Aggregate contains. errors.As finds only the first one that matches, or none.
 func joined(err error) []error {
 	for err != nil {
 		switch e := err.(type) { //nolint:errorlint // this walks the chain itself
@@ -120,7 +123,7 @@ func classify(err error) Failure {
 	}
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		return answered(status.Status())
+		return fromStatus(status.Status())
 	}
 	if meta.IsNoMatchError(err) {
 		return kindMissing()

@@ -36,11 +36,11 @@ func invalidField(e *field.Error) error {
 	return apierrors.NewInvalid(kind, "sessions", field.ErrorList{e})
 }
 
-func withCause(err *apierrors.StatusError, cause metav1.CauseType, of string) error {
+func withCause(err *apierrors.StatusError, cause metav1.CauseType, fieldPath string) error {
 	if err.ErrStatus.Details == nil {
 		err.ErrStatus.Details = &metav1.StatusDetails{}
 	}
-	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: cause, Field: of, Message: `conflict with "kubectl-edit"`})
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: cause, Field: fieldPath, Message: `conflict with "kubectl-edit"`})
 	return err
 }
 
@@ -54,7 +54,7 @@ func reset(port int) error {
 		Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 2), Port: 6443}, Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 }
 
-func TestEveryErrorThatAMemberCanGiveHasItsClassAndReason(t *testing.T) {
+func TestOf_ReturnsClassReasonAndText(t *testing.T) {
 	link := func(err error) error {
 		return &url.Error{Op: "Get", URL: "https://member-1:6443/readyz", Err: err}
 	}
@@ -63,17 +63,17 @@ func TestEveryErrorThatAMemberCanGiveHasItsClassAndReason(t *testing.T) {
 		err    error
 		class  v1alpha1.ErrorClass
 		reason string
-		// says is part of the message or hint.
-		says string
+		// text is part of the message or hint.
+		text string
 	}{
-		// What an API server answers.
+		// A status of an API server.
 		{"400", apierrors.NewBadRequest("field x is unknown"), v1alpha1.ClassInvalid, v1alpha1.ReasonRejected, "field x is unknown"},
 		{"401", apierrors.NewUnauthorized("no"), v1alpha1.ClassUnreachable, v1alpha1.ReasonUnauthorized, "reconcile-lab join"},
 		{"403", apierrors.NewForbidden(sets, "sessions", errors.New("no right")), v1alpha1.ClassBlocked, v1alpha1.ReasonForbidden, "no right"},
 		{"403 of the authorizer", apierrors.NewForbidden(sets, "sessions", errors.New(`User "hub" cannot patch resource "statefulsets" in API group "apps" in the namespace "exceeded quota: "`)),
 			v1alpha1.ClassBlocked, v1alpha1.ReasonForbidden, "reconcile-lab join"},
 		{"403 for a quota", apierrors.NewForbidden(sets, "sessions", errors.New("exceeded quota: small")), v1alpha1.ClassBlocked, v1alpha1.ReasonQuotaExceeded, "ResourceQuota"},
-		{"403 in a namespace that goes", withCause(apierrors.NewForbidden(sets, "sessions", errors.New("being terminated")), "NamespaceTerminating", "metadata.namespace"),
+		{"403 in a terminating namespace", withCause(apierrors.NewForbidden(sets, "sessions", errors.New("being terminated")), "NamespaceTerminating", "metadata.namespace"),
 			v1alpha1.ClassBlocked, v1alpha1.ReasonNamespaceTerminating, "wait until"},
 		{"404 of the namespace", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "shop"), v1alpha1.ClassBlocked, v1alpha1.ReasonNamespaceMissing, "createNamespace: true"},
 		{"404 of the kind", apierrors.NewGenericServerResponse(http.StatusNotFound, "PATCH", sets, "sessions", "", 0, true), v1alpha1.ClassBlocked, v1alpha1.ReasonKindMissing, "does not serve"},
@@ -81,48 +81,48 @@ func TestEveryErrorThatAMemberCanGiveHasItsClassAndReason(t *testing.T) {
 		{"405", apierrors.NewMethodNotSupported(sets, "patch"), v1alpha1.ClassBlocked, v1alpha1.ReasonKindMissing, "1.22"},
 		{"406", apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "PATCH", sets, "sessions", "", 0, true), v1alpha1.ClassBlocked, v1alpha1.ReasonKindMissing, "1.22"},
 		{"409 of a create", apierrors.NewAlreadyExists(sets, "sessions"), v1alpha1.ClassBlocked, v1alpha1.ReasonObjectOfAnother, "rename"},
-		{"409 of a create while the old one goes", apierrors.NewGenericServerResponse(http.StatusConflict, "POST", sets, "sessions", "", 1, false), v1alpha1.ClassTransient, v1alpha1.ReasonMemberError, "conflict"},
+		{"409 of a create while the old object terminates", apierrors.NewGenericServerResponse(http.StatusConflict, "POST", sets, "sessions", "", 1, false), v1alpha1.ClassTransient, v1alpha1.ReasonMemberError, "conflict"},
 		{"409 of a version", apierrors.NewConflict(sets, "sessions", errors.New("changed")), v1alpha1.ClassTransient, v1alpha1.ReasonMemberError, "changed"},
 		{"409 of a field manager", withCause(apierrors.NewApplyConflict(nil, "conflict"), metav1.CauseTypeFieldManagerConflict, ".spec.replicas"), v1alpha1.ClassBlocked, v1alpha1.ReasonObjectOfAnother, "conflict"},
 		{"410", apierrors.NewResourceExpired("too old"), v1alpha1.ClassTransient, v1alpha1.ReasonMemberError, "too old"},
 		{"413", apierrors.NewRequestEntityTooLargeError("big"), v1alpha1.ClassInvalid, v1alpha1.ReasonRejected, "big"},
 		{"415", apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "PATCH", sets, "sessions", "", 0, true), v1alpha1.ClassBlocked, v1alpha1.ReasonKindMissing, "1.22"},
 		{"422", invalidField(field.Invalid(field.NewPath("spec", "replicas"), -1, "must be non-negative")), v1alpha1.ClassInvalid, v1alpha1.ReasonRejected, "spec.replicas"},
-		{"422 of an immutable Service", invalidField(field.Invalid(field.NewPath("spec", "clusterIPs"), "x", "may not change once set")), v1alpha1.ClassBlocked, v1alpha1.ReasonImmutableField, "put the field back"},
-		{"422 of an immutable selector", invalidField(field.Invalid(field.NewPath("spec", "selector"), "x", "field is immutable")), v1alpha1.ClassBlocked, v1alpha1.ReasonImmutableField, "put the field back"},
+		{"422 of an immutable Service", invalidField(field.Invalid(field.NewPath("spec", "clusterIPs"), "x", "may not change once set")), v1alpha1.ClassBlocked, v1alpha1.ReasonImmutableField, "revert the field"},
+		{"422 of an immutable selector", invalidField(field.Invalid(field.NewPath("spec", "selector"), "x", "field is immutable")), v1alpha1.ClassBlocked, v1alpha1.ReasonImmutableField, "revert the field"},
 		{"422 of a StatefulSet's fields", invalidField(field.Forbidden(field.NewPath("spec"), "updates to statefulset spec for fields other than 'replicas' are forbidden")),
 			v1alpha1.ClassBlocked, v1alpha1.ReasonImmutableField, "spec"},
 		{"429", apierrors.NewTooManyRequests("slow down", 7), v1alpha1.ClassTransient, v1alpha1.ReasonMemberError, "slow down"},
 		{"429 of an eviction", apierrors.NewTooManyRequestsError("slow down"), v1alpha1.ClassTransient, v1alpha1.ReasonMemberError, "slow down"},
 		{"500", apierrors.NewInternalError(errors.New("etcd")), v1alpha1.ClassTransient, v1alpha1.ReasonMemberError, "etcd"},
-		{"500 that asks to come back", apierrors.NewServerTimeout(sets, "patch", 3), v1alpha1.ClassTransient, v1alpha1.ReasonMemberError, "statefulsets"},
+		{"500 with RetryAfter", apierrors.NewServerTimeout(sets, "patch", 3), v1alpha1.ClassTransient, v1alpha1.ReasonMemberError, "statefulsets"},
 		{"503", apierrors.NewServiceUnavailable("starting"), v1alpha1.ClassTransient, v1alpha1.ReasonMemberError, "starting"},
 		{"504", apierrors.NewTimeoutError("slow webhook", 2), v1alpha1.ClassTransient, v1alpha1.ReasonMemberError, "slow webhook"},
 		{"a wrapped answer", fmt.Errorf("while applying: %w", apierrors.NewUnauthorized("no")), v1alpha1.ClassUnreachable, v1alpha1.ReasonUnauthorized, ""},
 
-		// What never was answered.
+		// No response.
 		{"a deadline", context.DeadlineExceeded, v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "did not answer in time"},
 		{"a deadline in a request", link(context.DeadlineExceeded), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "did not answer in time"},
-		{"a member that was let go", context.Canceled, v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, ""},
+		{"a member that left", context.Canceled, v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, ""},
 		{"a socket's deadline", link(&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "did not answer in time"},
 		{"a closed port", refused(6443), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "refuses connections"},
-		{"a reset connection", link(reset(40000)), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "broke"},
-		{"no route", link(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "broke"},
+		{"a reset connection", link(reset(40000)), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "the connection to the member's API server failed"},
+		{"no route", link(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "the connection to the member's API server failed"},
 		{"an unknown name", link(&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "member-1.example", IsNotFound: true}}),
 			v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "member-1.example"},
-		{"a lost response", link(io.EOF), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "broke"},
-		{"half a response", io.ErrUnexpectedEOF, v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "broke"},
+		{"a lost response", link(io.EOF), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "the connection to the member's API server failed"},
+		{"half a response", io.ErrUnexpectedEOF, v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "the connection to the member's API server failed"},
 		{"an unknown authority", link(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "unknown authority"},
 		{"an unknown authority by itself", x509.UnknownAuthorityError{}, v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "unknown authority"},
 		{"an expired certificate", link(x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time 2026-11-30T03:00:00Z is after 2026-11-29T00:00:00Z"}),
 			v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "expired"},
-		{"another host's certificate", link(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "member-1"}), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "trust"},
-		{"an alert", link(tls.AlertError(42)), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "trust"},
+		{"another host's certificate", link(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "member-1"}), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "TLS connection"},
+		{"an alert", link(tls.AlertError(42)), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "TLS connection"},
 		{"no TLS at all", link(tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "TLS handshake"},
 
-		// What went wrong on our side.
-		{"an alert of another kind", link(&net.OpError{Op: "remote error", Err: tls.AlertError(40)}), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "trust"},
-		{"plain HTTP where TLS is spoken", link(http.ErrSchemeMismatch), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "trust"},
+		// An error of the client.
+		{"an alert of another kind", link(&net.OpError{Op: "remote error", Err: tls.AlertError(40)}), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "TLS connection"},
+		{"plain HTTP where TLS is spoken", link(http.ErrSchemeMismatch), v1alpha1.ClassUnreachable, v1alpha1.ReasonMemberUnreachable, "TLS connection"},
 		{"a kind without a mapping", &meta.NoKindMatchError{GroupKind: kind}, v1alpha1.ClassBlocked, v1alpha1.ReasonKindMissing, "does not serve"},
 		{"anything else", errors.New("strange"), v1alpha1.ClassTransient, v1alpha1.ReasonMemberError, "apply StatefulSet/sessions: strange"},
 	} {
@@ -134,33 +134,33 @@ func TestEveryErrorThatAMemberCanGiveHasItsClassAndReason(t *testing.T) {
 			if f.Class != c.class || f.Reason != c.reason {
 				t.Errorf("%s/%s, want %s/%s (%s)", f.Class, f.Reason, c.class, c.reason, f)
 			}
-			if !strings.Contains(f.Error(), c.says) || f.Message == "" || strings.HasSuffix(f.Message, ": ") {
-				t.Errorf("it says %q, which should hold %q", f, c.says)
+			if !strings.Contains(f.Error(), c.text) || f.Message == "" || strings.HasSuffix(f.Message, ": ") {
+				t.Errorf("error %q, want one that contains %q", f, c.text)
 			}
 			if f.Class != v1alpha1.ClassTransient && f.Hint == "" {
-				t.Errorf("%q says no way out", f)
+				t.Errorf("failure %q has no hint", f)
 			}
 			if !errors.Is(f, c.err) {
-				t.Error("the cause is lost")
+				t.Error("errors.Is does not find the cause")
 			}
 		})
 	}
 }
 
-func TestNoErrorIsNoFailure(t *testing.T) {
+func TestOf_ReturnsNilForNoError(t *testing.T) {
 	if f := Of(nil, "apply", "x"); f != nil {
 		t.Errorf("got %v", f)
 	}
 }
 
-func TestAFailureStaysWhatItIsHoweverOftenItIsWrapped(t *testing.T) {
+func TestOf_ReturnsWrappedFailureUnchanged(t *testing.T) {
 	known := &Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonObjectOfAnother, Message: "m"}
 	if got := Of(fmt.Errorf("outer: %w", fmt.Errorf("inner: %w", known)), "apply", "x"); got != known {
 		t.Errorf("got %v", got)
 	}
 }
 
-func TestTheServersWishForLaterIsKept(t *testing.T) {
+func TestOf_ReturnsRetryAfterOfServer(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		want time.Duration
@@ -175,9 +175,8 @@ func TestTheServersWishForLaterIsKept(t *testing.T) {
 	}
 }
 
-// A message that differed from one try to the next would be a write to the hub
-// with each try, for as long as the failure lasts.
-func TestTheSameFailureGivesTheSameBytes(t *testing.T) {
+// A message that differs between two retries would cause a write to the hub with each retry.
+func TestOutcome_IsEqualForTheSameCause(t *testing.T) {
 	expired := func(now string) error {
 		return x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time " + now + " is after 2026-11-29T00:00:00Z"}
 	}
@@ -204,9 +203,9 @@ func TestTheSameFailureGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-// JSON turns half a character into U+FFFD; what comes back from the hub would then
-// never equal what was sent, and each reconcile would write again.
-func TestALongMessageIsCutBetweenCharacters(t *testing.T) {
+// JSON replaces an incomplete character by U+FFFD. The saved status would never equal the
+// computed one, and each reconcile would write it.
+func TestOf_TruncatesMessageBetweenCharacters(t *testing.T) {
 	for pad := range 4 {
 		f := Of(errors.New(strings.Repeat("x", pad)+strings.Repeat("界", 500)), "apply", "x")
 		if !utf8.ValidString(f.Message) {

@@ -20,50 +20,53 @@ import (
 )
 
 const (
-	renewCredential = "renew the member's credential: reconcile-lab join NAME --kubeconfig FILE"
-	checkAddress    = "check the address in the member's kubeconfig, and any proxy on the way to it"
-	checkNetwork    = "check the member's API server and the network to it"
+	renewCredential = "renew the credential of the member: reconcile-lab join NAME --kubeconfig FILE"
+	checkAddress    = "check the server and proxy-url in the member's kubeconfig; reconcile-lab join NAME --kubeconfig FILE replaces it"
+	checkNetwork    = "check the member's API server and the network to it: kubectl --kubeconfig FILE get --raw /readyz"
+
+	connectionFailed    = "the connection to the member's API server failed"
+	notAPIServerMessage = "the address of the member is not a Kubernetes API server: another server responds"
 )
 
-// ownLimit is client-go's word for a request that waited for its limit of requests
-// until the deadline; no type tells it from others.
-const ownLimit = "client rate limiter Wait returned an error"
+// rateLimited is the text of client-go for a request that the rate limiter delays until
+// its deadline. The error has no type of its own.
+const rateLimited = "client rate limiter Wait returned an error"
 
-// transport finds what kept a request from being answered by an API server.
+// transport classifies an error of a request that no API server answered.
 func transport(err error) (Failure, bool) {
 	f := Failure{Class: v1alpha1.ClassUnreachable, Reason: v1alpha1.ReasonMemberUnreachable, Hint: checkNetwork}
 	text := err.Error()
 	var dns *net.DNSError
 	switch {
-	case strings.Contains(text, ownLimit) && strings.Contains(text, "error from a previous attempt: "):
-		// client-go tried a connection that breaks until our deadline came. Of the tries
-		// only the text is left.
-		f.Message = "the connection to the member's API server broke"
-	case strings.Contains(text, ownLimit):
-		// Our own limit of requests, and our own deadline: the member was not asked.
+	case strings.Contains(text, rateLimited) && strings.Contains(text, "error from a previous attempt: "):
+		// client-go retried a connection that closes until the deadline. Only the text of
+		// the attempts remains.
+		f.Message = connectionFailed
+	case strings.Contains(text, rateLimited):
+		// No request was sent: the rate limiter of the hub delayed it beyond the deadline.
 		return Failure{Class: v1alpha1.ClassTransient, Reason: v1alpha1.ReasonMemberError,
-			Message: "the request waited too long for the hub's own limit of requests to this member"}, true
+			Message: "the hub did not send the request in time: its rate limit for this member is reached"}, true
 	case strings.Contains(text, "getting credentials: "):
 		f.Reason, f.Hint = v1alpha1.ReasonUnauthorized, renewCredential
-		f.Message = "the hub cannot get a credential for the member: " + stable(withoutAddress(err))
+		f.Message = "the hub cannot get a credential for the member: " + stable(withoutURL(err))
 	case errors.As(err, &dns):
-		f.Message = "the name of the member's API server cannot be resolved: " + dns.Name
-	case viaProxy(err):
-		f.Message, f.Hint = "the proxy on the way to the member's API server does not let the request through", checkAddress
-	case isOurCertificate(text):
+		f.Message = "the host name of the member's API server cannot be resolved: " + dns.Name
+	case isProxy(err):
+		f.Message, f.Hint = "the proxy between the hub and the member's API server does not forward the request", checkAddress
+	case isClientCertificate(text):
 		f.Reason, f.Hint = v1alpha1.ReasonUnauthorized, renewCredential
-		f.Message = "the member's API server does not accept the client certificate: " + stable(withoutAddress(err))
+		f.Message = "the member's API server does not accept the client certificate: " + stable(withoutURL(err))
 	case isTLS(err):
-		f.Message = "the member's API server and the credential do not trust each other: " + stable(withoutAddress(err))
+		f.Message = "the TLS connection to the member's API server failed: " + stable(withoutURL(err))
 		f.Hint = renewCredential
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), isTimeout(err):
 		f.Message = "the member's API server did not answer in time"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		f.Message = "the member's API server refuses connections"
-	case isBroken(err):
-		f.Message = "the connection to the member's API server broke"
-	case isNoAnswer(err):
-		f.Message, f.Hint = "what answers in place of the member's API server is none", checkAddress
+	case isConnectionError(err):
+		f.Message = connectionFailed
+	case isNotAPIServer(err):
+		f.Message, f.Hint = notAPIServerMessage, checkAddress
 	default:
 		return Failure{}, false
 	}
@@ -72,22 +75,22 @@ func transport(err error) (Failure, bool) {
 
 func isTimeout(err error) bool {
 	var t interface{ Timeout() bool }
-	return errors.As(err, &t) && t.Timeout() && !isAnswer(err)
+	return errors.As(err, &t) && t.Timeout() && !isStatus(err)
 }
 
-func isAnswer(err error) bool {
+func isStatus(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)
 }
 
-func viaProxy(err error) bool {
+func isProxy(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && (op.Op == "proxyconnect" || op.Op == "socks connect")
 }
 
-// isBroken finds connections that ended. Those of HTTP/2 have types of their own in
-// two packages, of which one exports none, so they are known by their words.
-func isBroken(err error) bool {
+// isConnectionError reports whether a connection failed or was closed. HTTP/2 has error types
+// in two packages, and one does not export them, so only the text identifies them.
+func isConnectionError(err error) bool {
 	var (
 		op   *net.OpError
 		link *url.Error
@@ -101,22 +104,22 @@ func isBroken(err error) bool {
 			return true
 		}
 	}
-	return !isAnswer(err) && containsAny(err.Error(), "http2: ", "stream error: ", "connection error: ", "server closed idle connection",
+	return !isStatus(err) && containsAny(err.Error(), "http2: ", "stream error: ", "connection error: ", "server closed idle connection",
 		"use of closed network connection", "transport connection broken", "reading response body", "malformed HTTP ")
 }
 
-// isNoAnswer finds answers that no API server gives: a page for people, or half of
-// one.
-func isNoAnswer(err error) bool {
+// isNotAPIServer reports whether no API server sends such a response, for example an HTML
+// page.
+func isNotAPIServer(err error) bool {
 	var syntax *json.SyntaxError
-	return !isAnswer(err) && (errors.As(err, &syntax) || runtime.IsMissingKind(err) || runtime.IsMissingVersion(err) ||
+	return !isStatus(err) && (errors.As(err, &syntax) || runtime.IsMissingKind(err) || runtime.IsMissingVersion(err) ||
 		containsAny(err.Error(), "couldn't get version/kind; json parse error", "yaml: ", "invalid character '", "unexpected end of JSON input") ||
 		strings.Contains(err.Error(), "serializer for ") && strings.Contains(err.Error(), "doesn't exist"))
 }
 
-// isOurCertificate finds the alerts by which a server refuses a client's
-// certificate. crypto/tls does not export their type.
-func isOurCertificate(text string) bool {
+// isClientCertificate reports whether a TLS alert refuses the client certificate. crypto/tls
+// does not export the type of the alerts.
+func isClientCertificate(text string) bool {
 	return strings.Contains(text, "remote error: tls: ") && containsAny(text, "bad certificate", "unsupported certificate", "revoked certificate",
 		"expired certificate", "unknown certificate", "access denied", "certificate required")
 }
@@ -142,5 +145,5 @@ func isTLS(err error) bool {
 		}
 	}
 	return errors.Is(err, x509.ErrUnsupportedAlgorithm) || errors.Is(err, http.ErrSchemeMismatch) ||
-		!isAnswer(err) && containsAny(err.Error(), "tls: ", "x509: ")
+		!isStatus(err) && containsAny(err.Error(), "tls: ", "x509: ")
 }

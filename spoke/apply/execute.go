@@ -140,7 +140,7 @@ func (a *Applier) applied(owner *Owner, step *Step, applied client.Object, err e
 
 // notApplied returns the result of a failed write.
 func (a *Applier) notApplied(owner *Owner, step *Step, change *Change, failed *failure.Failure) Result {
-	if change.Drifted() && failed.Refusal() {
+	if change.Drifted() && failed.IsRefusal() {
 		return a.refused(owner, step, failed)
 	}
 	if change.Drifted() {

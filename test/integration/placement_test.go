@@ -161,7 +161,7 @@ func TestUpdate_ReachesEveryMemberAndPrunesChildren(t *testing.T) {
 			cc.Spec.Pod = &v1alpha1.PodSpec{Management: v1alpha1.PodManagementOrderedReady}
 		})
 		entry := inState(t, cc, one, v1alpha1.MemberBlocked, v1alpha1.ReasonImmutableField)
-		contains(t, "hint", entry.Hint, "put the field back")
+		contains(t, "hint", entry.Hint, "revert the field")
 		if after := setOf(t, one, ns, "sessions"); after.UID != before.UID || after.Generation != before.Generation {
 			t.Errorf("the StatefulSet was changed: generation %d, was %d", after.Generation, before.Generation)
 		}

@@ -7,26 +7,27 @@ import (
 	"strings"
 )
 
+// maxMessage is the length of a stable text in bytes.
 const maxMessage = 400
 
-// volatile is what differs from one failure to the next of the same kind; left in,
-// it would turn one failure into a stream of writes.
+// volatile are the parts of a text that differ between retries of the same failure. Each
+// difference would be a write to the hub.
 var volatile = []struct {
-	what *regexp.Regexp
-	by   string
+	pattern     *regexp.Regexp
+	replacement string
 }{
-	// client-go tells of the try before, which may have failed otherwise.
+	// client-go appends the error of the previous attempt, which may have another cause.
 	{regexp.MustCompile(` - error from a previous attempt: .*`), ""},
 	{regexp.MustCompile(`(\d{1,3}(\.\d{1,3}){3}|\[[0-9a-f:]+\]):\d+`), "(address)"},
 	{regexp.MustCompile(`\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d+)?( ?(Z|[+-]\d{2}:?\d{2}))?`), "(time)"},
 	{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "(id)"},
 	{regexp.MustCompile(`\b\d+\.\d+(ns|µs|us|ms|s)\b`), "(duration)"},
 	{regexp.MustCompile(`\b(stream ID |LastStreamID=|resource version: |0x)[0-9a-f]+( \(\d+\))?`), "$1(n)"},
-	// A quota's use, which others change.
+	// Other clients change the used amount of a quota.
 	{regexp.MustCompile(`, used: .*?, limited: `), ", limited: "},
 }
 
-// stable is an error's text without what changes from one try to the next.
+// stable returns the stable text of an error.
 func stable(err error) string {
 	if err == nil {
 		return ""
@@ -34,23 +35,23 @@ func stable(err error) string {
 	return Stable(err.Error())
 }
 
-// Stable is a text of a member's in a line, without what changes from one time to
-// the next, and cut.
+// Stable returns a text of a member on one line, without the parts that differ between
+// retries, and truncated.
 func Stable(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	for _, v := range volatile {
-		text = v.what.ReplaceAllString(text, v.by)
+		text = v.pattern.ReplaceAllString(text, v.replacement)
 	}
 	if len(text) > maxMessage {
-		// Cut between characters: JSON would turn half a one into another, and the
-		// saved status would never equal the next one.
+		// JSON replaces an incomplete character by U+FFFD: the saved status would never
+		// equal the next one.
 		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
 	}
 	return text
 }
 
-// withoutAddress is what went wrong with a request, without its method and URL.
-func withoutAddress(err error) error {
+// withoutURL returns the cause of a failed request, without its method and URL.
+func withoutURL(err error) error {
 	var link *url.Error
 	if errors.As(err, &link) {
 		return link.Err

@@ -33,12 +33,12 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// source parses one file of apimachinery, in the version that is built in.
+// source parses a file of apimachinery in the version of go.mod.
 func source(t *testing.T, path string) *ast.File {
 	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/apimachinery").Output()
 	if err != nil {
-		t.Fatalf("where is apimachinery: %v", err)
+		t.Fatalf("find apimachinery: %v", err)
 	}
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(strings.TrimSpace(string(dir)), path), nil, 0)
 	if err != nil {
@@ -47,7 +47,7 @@ func source(t *testing.T, path string) *ast.File {
 	return file
 }
 
-func TestEveryStatusReasonOfApimachineryIsSorted(t *testing.T) {
+func TestByReason_ContainsEveryStatusReason(t *testing.T) {
 	known := map[metav1.StatusReason]bool{}
 	ast.Inspect(source(t, "pkg/apis/meta/v1/types.go"), func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
@@ -68,7 +68,7 @@ func TestEveryStatusReasonOfApimachineryIsSorted(t *testing.T) {
 		return true
 	})
 	if len(known) < 18 {
-		t.Fatalf("found only %d reasons: have they moved?", len(known))
+		t.Fatalf("found %d reasons in types.go, want at least 18", len(known))
 	}
 	for reason := range known {
 		if byReason[reason] == nil {
@@ -82,15 +82,14 @@ func TestEveryStatusReasonOfApimachineryIsSorted(t *testing.T) {
 	}
 }
 
-// A constructor that is new in apimachinery is a kind of answer that nobody has
-// thought about here.
-func TestEveryConstructorOfAnAPIErrorIsTried(t *testing.T) {
-	tried := map[string]error{
+// A new constructor in apimachinery is a new kind of response, which needs a class.
+func TestOf_ClassifiesEveryConstructorOfAPIErrors(t *testing.T) {
+	constructed := map[string]error{
 		"NewNotFound": apierrors.NewNotFound(sets, "x"), "NewAlreadyExists": apierrors.NewAlreadyExists(sets, "x"),
 		"NewGenerateNameConflict": apierrors.NewGenerateNameConflict(sets, "x", 1), "NewUnauthorized": apierrors.NewUnauthorized("x"),
 		"NewForbidden": apierrors.NewForbidden(sets, "x", errors.New("x")), "NewConflict": apierrors.NewConflict(sets, "x", errors.New("x")),
 		"NewApplyConflict": apierrors.NewApplyConflict([]metav1.StatusCause{{Type: metav1.CauseTypeFieldManagerConflict}}, "x"),
-		//nolint:staticcheck // Deprecated, and still to be met from older API servers.
+		//nolint:staticcheck // Older API servers still return it.
 		"NewGone":            apierrors.NewGone("x"),
 		"NewResourceExpired": apierrors.NewResourceExpired("x"), "NewInvalid": apierrors.NewInvalid(kind, "x", nil),
 		"NewBadRequest": apierrors.NewBadRequest("x"), "NewTooManyRequests": apierrors.NewTooManyRequests("x", 1),
@@ -110,9 +109,9 @@ func TestEveryConstructorOfAnAPIErrorIsTried(t *testing.T) {
 		if !ok || f.Recv != nil || !strings.HasPrefix(f.Name.Name, "New") || f.Name.Name == "NewClientErrorReporter" {
 			continue
 		}
-		err := tried[f.Name.Name]
+		err := constructed[f.Name.Name]
 		if err == nil {
-			t.Errorf("%s is not tried", f.Name.Name)
+			t.Errorf("the test does not call %s", f.Name.Name)
 			continue
 		}
 		class := want[f.Name.Name]
@@ -125,9 +124,8 @@ func TestEveryConstructorOfAnAPIErrorIsTried(t *testing.T) {
 	}
 }
 
-// Without a reason the code decides, and a page that is no Status changes nothing
-// about that.
-func TestEveryHTTPCodeHasItsClass(t *testing.T) {
+// Without a reason the code decides, also for a page that is not a Status.
+func TestOf_ClassifiesEveryHTTPCode(t *testing.T) {
 	blocked, invalid, unreachable := v1alpha1.ClassBlocked, v1alpha1.ClassInvalid, v1alpha1.ClassUnreachable
 	want := map[int]v1alpha1.ErrorClass{
 		400: invalid, 401: unreachable, 402: blocked, 403: blocked, 404: blocked, 405: blocked, 406: blocked, 407: unreachable,
@@ -152,7 +150,7 @@ func TestEveryHTTPCodeHasItsClass(t *testing.T) {
 	}
 }
 
-func TestTheServersWishForLaterIsKeptForEveryCodeThatPasses(t *testing.T) {
+func TestOf_ReturnsRetryAfterForTransientCodes(t *testing.T) {
 	for _, code := range []int{429, 500, 502, 503, 504, 507} {
 		err := apierrors.NewGenericServerResponse(code, "PATCH", sets, "sessions", "", 7, true)
 		if got := Of(err, "apply", "x"); got.RetryAfter != 7*time.Second {
@@ -161,12 +159,12 @@ func TestTheServersWishForLaterIsKeptForEveryCodeThatPasses(t *testing.T) {
 	}
 }
 
-// status with what admission says.
+// status returns the error of a Status with a message of admission.
 func status(code int32, reason metav1.StatusReason, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
 }
 
-func TestWhatAdmissionRefusesIsNoLackOfRights(t *testing.T) {
+func TestAdmission_IsNotForbidden(t *testing.T) {
 	policy := `statefulsets.apps "sessions" is forbidden: ValidatingAdmissionPolicy 'no-caches' with binding 'all' denied request: no`
 	for _, c := range []struct {
 		name    string
@@ -176,7 +174,7 @@ func TestWhatAdmissionRefusesIsNoLackOfRights(t *testing.T) {
 		want    string
 	}{
 		{"a webhook", 403, metav1.StatusReasonForbidden, `admission webhook "v.kyverno.svc" denied the request: no`, v1alpha1.ReasonRejectedByPolicy},
-		{"a webhook that gives no code", 400, metav1.StatusReasonBadRequest, `admission webhook "v.kyverno.svc" denied the request without explanation`, v1alpha1.ReasonRejectedByPolicy},
+		{"a webhook without a code", 400, metav1.StatusReasonBadRequest, `admission webhook "v.kyverno.svc" denied the request without explanation`, v1alpha1.ReasonRejectedByPolicy},
 		{"a webhook that chose 401", 401, metav1.StatusReasonUnauthorized, `admission webhook "v" denied the request: who are you`, v1alpha1.ReasonRejectedByPolicy},
 		{"a policy", 422, metav1.StatusReasonInvalid, policy, v1alpha1.ReasonRejectedByPolicy},
 		{"a policy that chose Forbidden", 403, metav1.StatusReasonForbidden, policy, v1alpha1.ReasonRejectedByPolicy},
@@ -185,7 +183,7 @@ func TestWhatAdmissionRefusesIsNoLackOfRights(t *testing.T) {
 		{"Pod Security", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true`, v1alpha1.ReasonRejectedByPolicy},
 		{"a LimitRange", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: maximum memory usage per Container is 64Mi, but limit is 77Mi`, v1alpha1.ReasonRejectedByPolicy},
 		{"a priority class", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: no PriorityClass with name high was found`, v1alpha1.ReasonRejectedByPolicy},
-		{"a quota that wants limits", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: failed quota: small: must specify limits.memory for: memcached`, v1alpha1.ReasonQuotaExceeded},
+		{"a quota that requires limits", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: failed quota: small: must specify limits.memory for: memcached`, v1alpha1.ReasonQuotaExceeded},
 		{"OpenShift", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: unable to validate against any security context constraint: []`, v1alpha1.ReasonRejectedByPolicy},
 	} {
 		f := Of(status(c.code, c.reason, c.message), "apply", "x")
@@ -195,15 +193,15 @@ func TestWhatAdmissionRefusesIsNoLackOfRights(t *testing.T) {
 	}
 	f := Of(status(500, metav1.StatusReasonInternalError, `Internal error occurred: failed calling webhook "v": no endpoints`), "apply", "x")
 	if f.Class != v1alpha1.ClassTransient || !strings.Contains(f.Hint, "webhook") {
-		t.Errorf("a webhook that is down: %s (%s)", f.Class, f.Hint)
+		t.Errorf("a webhook without endpoints: %s (%s)", f.Class, f.Hint)
 	}
 	f = Of(status(500, "", `failed to create typed patch object (shop/x; apps/v1, Kind=StatefulSet): .spec.new: field not declared in schema`), "apply", "x")
 	if f.Class != v1alpha1.ClassBlocked || f.Reason != v1alpha1.ReasonKindMissing {
-		t.Errorf("a field that is too new: %s/%s", f.Class, f.Reason)
+		t.Errorf("a field unknown to the member: %s/%s", f.Class, f.Reason)
 	}
 }
 
-func TestWhateverBreaksBelowHTTPIsUnreachable(t *testing.T) {
+func TestOf_ClassifiesTransportErrorsAsUnreachable(t *testing.T) {
 	link := func(err error) error { return &url.Error{Op: "Patch", URL: "https://member-1:6443/apis", Err: err} }
 	var broken map[string]any
 	syntax := json.Unmarshal([]byte("<html>"), &broken)
@@ -216,51 +214,51 @@ func TestWhateverBreaksBelowHTTPIsUnreachable(t *testing.T) {
 		name   string
 		err    error
 		reason string
-		says   string
+		text   string
 	}{
-		{"GOAWAY", http2.GoAwayError{LastStreamID: 5, ErrCode: http2.ErrCodeNo}, "", "broke"},
-		{"a stream's end", http2.StreamError{StreamID: 17, Code: http2.ErrCodeRefusedStream}, "", "broke"},
-		{"a connection's end", http2.ConnectionError(http2.ErrCodeProtocol), "", "broke"},
-		{"a lost connection", errors.New("http2: client connection lost"), "", "broke"},
-		{"an idle connection", errors.New("http: server closed idle connection"), "", "broke"},
-		{"a body that ends", fmt.Errorf("unexpected error when reading response body. Please retry. Original error: %w", errors.New("x")), "", "broke"},
-		{"a closed connection", net.ErrClosed, "", "broke"},
-		{"a broken pipe", syscall.EPIPE, "", "broke"},
-		{"DNS that is slow", link(&net.DNSError{Name: "member-1", IsTimeout: true}), "", "cannot be resolved"},
-		{"a proxy that is away", link(&net.OpError{Op: "proxyconnect", Err: syscall.ECONNREFUSED}), "", "proxy"},
-		{"a handshake that is slow", link(errTimeout{}), "", "in time"},
+		{"GOAWAY", http2.GoAwayError{LastStreamID: 5, ErrCode: http2.ErrCodeNo}, "", "the connection to the member's API server failed"},
+		{"a stream's end", http2.StreamError{StreamID: 17, Code: http2.ErrCodeRefusedStream}, "", "the connection to the member's API server failed"},
+		{"a connection's end", http2.ConnectionError(http2.ErrCodeProtocol), "", "the connection to the member's API server failed"},
+		{"a lost connection", errors.New("http2: client connection lost"), "", "the connection to the member's API server failed"},
+		{"an idle connection", errors.New("http: server closed idle connection"), "", "the connection to the member's API server failed"},
+		{"a body that ends", fmt.Errorf("unexpected error when reading response body. Please retry. Original error: %w", errors.New("x")), "", "the connection to the member's API server failed"},
+		{"a closed connection", net.ErrClosed, "", "the connection to the member's API server failed"},
+		{"a broken pipe", syscall.EPIPE, "", "the connection to the member's API server failed"},
+		{"slow DNS", link(&net.DNSError{Name: "member-1", IsTimeout: true}), "", "cannot be resolved"},
+		{"an unreachable proxy", link(&net.OpError{Op: "proxyconnect", Err: syscall.ECONNREFUSED}), "", "proxy"},
+		{"a slow handshake", link(errTimeout{}), "", "in time"},
 		{"an exec plugin", link(errors.New("getting credentials: exec: executable aws not found")), v1alpha1.ReasonUnauthorized, "credential"},
 		{"a refused client certificate", link(&net.OpError{Op: "remote error", Err: errors.New("tls: expired certificate")}), v1alpha1.ReasonUnauthorized, "client certificate"},
 		{"a missing client certificate", link(errors.New("remote error: tls: certificate required")), v1alpha1.ReasonUnauthorized, "client certificate"},
-		{"no roots", x509.SystemRootsError{}, "", "trust"},
-		{"a weak algorithm", x509.InsecureAlgorithmError(x509.MD5WithRSA), "", "trust"},
-		{"a constraint", x509.ConstraintViolationError{}, "", "trust"},
-		{"an extension", x509.UnhandledCriticalExtension{}, "", "trust"},
-		{"an algorithm", x509.ErrUnsupportedAlgorithm, "", "trust"},
-		{"ECH", &tls.ECHRejectionError{}, "", "trust"},
-		{"a page where JSON should be", fmt.Errorf("couldn't get version/kind; json parse error: %w", syntax), "", "none"},
-		{"a page where YAML should be", page, "", "none"},
-		{"a content type that nobody knows", errors.New("serializer for text/html doesn't exist"), "", "none"},
-		{"a page of a proxy", apierrors.NewGenericServerResponse(403, "PATCH", sets, "x", "<html>Access denied</html>", 0, true), "", "something else"},
-		{"tries until our deadline", fmt.Errorf("client rate limiter Wait returned an error: %w - error from a previous attempt: read tcp 10.0.0.1:1->10.0.0.2:6443: read: connection reset by peer", context.DeadlineExceeded), "", "broke"},
-		{"no kind", runtime.NewMissingKindErr("{}"), "", "none"},
+		{"no roots", x509.SystemRootsError{}, "", "TLS connection"},
+		{"a weak algorithm", x509.InsecureAlgorithmError(x509.MD5WithRSA), "", "TLS connection"},
+		{"a constraint", x509.ConstraintViolationError{}, "", "TLS connection"},
+		{"an extension", x509.UnhandledCriticalExtension{}, "", "TLS connection"},
+		{"an algorithm", x509.ErrUnsupportedAlgorithm, "", "TLS connection"},
+		{"ECH", &tls.ECHRejectionError{}, "", "TLS connection"},
+		{"a page instead of JSON", fmt.Errorf("couldn't get version/kind; json parse error: %w", syntax), "", "not a Kubernetes API server"},
+		{"a page instead of YAML", page, "", "not a Kubernetes API server"},
+		{"an unknown content type", errors.New("serializer for text/html doesn't exist"), "", "not a Kubernetes API server"},
+		{"a page of a proxy", apierrors.NewGenericServerResponse(403, "PATCH", sets, "x", "<html>Access denied</html>", 0, true), "", "not a Kubernetes API server"},
+		{"attempts until the deadline", fmt.Errorf("client rate limiter Wait returned an error: %w - error from a previous attempt: read tcp 10.0.0.1:1->10.0.0.2:6443: read: connection reset by peer", context.DeadlineExceeded), "", "the connection to the member's API server failed"},
+		{"no kind", runtime.NewMissingKindErr("{}"), "", "not a Kubernetes API server"},
 	} {
 		reason := c.reason
 		if reason == "" {
 			reason = v1alpha1.ReasonMemberUnreachable
 		}
 		f := Of(c.err, "apply", "x")
-		if f.Class != v1alpha1.ClassUnreachable || f.Reason != reason || !strings.Contains(f.Message, c.says) || f.Hint == "" {
-			t.Errorf("%s: %s/%s %q, want Unreachable/%s with %q", c.name, f.Class, f.Reason, f.Message, reason, c.says)
+		if f.Class != v1alpha1.ClassUnreachable || f.Reason != reason || !strings.Contains(f.Message, c.text) || f.Hint == "" {
+			t.Errorf("%s: %s/%s %q, want Unreachable/%s with %q", c.name, f.Class, f.Reason, f.Message, reason, c.text)
 		}
 	}
 	for name, err := range map[string]error{
-		"our own limit":     fmt.Errorf("client rate limiter Wait returned an error: %w", context.DeadlineExceeded),
-		"a kind of ours":    undecoded,
-		"another object":    &apierrors.UnexpectedObjectError{Object: &metav1.List{}},
-		"a watch's end":     errors.New("watch closed before UntilWithoutRetry timeout"),
-		"a version too old": apierrors.FromObject(&metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired}),
-		"an old version":    apierrors.NewResourceExpired("too old resource version: 12 (34)"),
+		"the rate limiter":   fmt.Errorf("client rate limiter Wait returned an error: %w", context.DeadlineExceeded),
+		"an unknown Go type": undecoded,
+		"another object":     &apierrors.UnexpectedObjectError{Object: &metav1.List{}},
+		"a watch's end":      errors.New("watch closed before UntilWithoutRetry timeout"),
+		"a version too old":  apierrors.FromObject(&metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired}),
+		"an old version":     apierrors.NewResourceExpired("too old resource version: 12 (34)"),
 	} {
 		if f := Of(err, "apply", "x"); f.Class != v1alpha1.ClassTransient {
 			t.Errorf("%s: %s (%v)", name, f.Class, err)
@@ -273,7 +271,7 @@ type errTimeout struct{}
 func (errTimeout) Error() string { return "net/http: TLS handshake timeout" }
 func (errTimeout) Timeout() bool { return true }
 
-func TestOfJoinedErrorsTheWorstCounts(t *testing.T) {
+func TestOf_ReturnsMostSevereOfJoinedErrors(t *testing.T) {
 	busy := apierrors.NewTooManyRequests("slow down", 7)
 	forbidden := apierrors.NewForbidden(sets, "x", errors.New("no right"))
 	bad := apierrors.NewBadRequest("x")
@@ -297,11 +295,11 @@ func TestOfJoinedErrorsTheWorstCounts(t *testing.T) {
 		}
 	}
 	if f := Of(errors.Join(forbidden, busy), "apply", "x"); f.RetryAfter != 7*time.Second {
-		t.Errorf("retry after %s: what one part asks for is forgotten", f.RetryAfter)
+		t.Errorf("retry after %s, want the 7s of the less severe error", f.RetryAfter)
 	}
 }
 
-// discoveryFailed is as controller-runtime's error of the same kind.
+// discoveryFailed has the structure of the discovery error of controller-runtime.
 type discoveryFailed map[schema.GroupVersion]error
 
 func (discoveryFailed) Error() string { return "discovery" }
@@ -313,7 +311,7 @@ func (d discoveryFailed) Unwrap() []error {
 	return all
 }
 
-func TestWhatChangesFromTryToTryIsLeftOut(t *testing.T) {
+func TestStable_RemovesPartsThatDifferBetweenRetries(t *testing.T) {
 	for _, c := range [][2]string{
 		{"exceeded quota: small, requested: pods=1, used: pods=4,memory=1Gi, limited: pods=5", "exceeded quota: small, requested: pods=1, used: pods=5,memory=2Gi, limited: pods=5"},
 		{"x - error from a previous attempt: read tcp", "x - error from a previous attempt: EOF"},
@@ -323,8 +321,8 @@ func TestWhatChangesFromTryToTryIsLeftOut(t *testing.T) {
 		{"too old resource version: 12 (34)", "too old resource version: 13 (99)"},
 		{"since 2026-11-30T03:00:00+01:00", "since 2026-11-30 04:00:00.123 +0000"},
 	} {
-		if one, other := Stable(c[0]), Stable(c[1]); one != other {
-			t.Errorf("%q and %q differ", one, other)
+		if first, second := Stable(c[0]), Stable(c[1]); first != second {
+			t.Errorf("%q and %q differ", first, second)
 		}
 	}
 }
