@@ -6,46 +6,50 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Unknown is the manager of a change that the API server keeps no trace of: a
-// field that was removed, an object that was deleted.
+// Unknown is the manager of a change that the API server does not record: a removed field,
+// or a deleted object.
 const Unknown = "unknown"
 
 // Attribution is who made a change, as the API server recorded it.
 type Attribution struct {
 	// Manager is a field manager, or Unknown.
 	Manager string
-	// Operation is Apply or Update, with the subresource where there was one, such as
-	// Update/scale.
+	// Operation is Apply or Update, with the subresource if there is one: Update/scale.
 	Operation string
-	At        time.Time
+	// At is the time of the change. It is zero if the API server recorded none.
+	At time.Time
 }
 
-// Attribute finds the manager that took any of the fields last and is not us.
+// Attribute returns the latest manager, other than the hub, that owns any of the fields.
 func Attribute(live metav1.Object, fields *Fields) Attribution {
-	found := Attribution{Manager: Unknown}
+	latest := Attribution{Manager: Unknown}
 	if live == nil || fields == nil {
-		return found
+		return latest
 	}
 	entries := live.GetManagedFields()
 	for i := range entries {
-		e := &entries[i]
-		if isOurs(e) || fieldsOf(e).Intersection(fields).Empty() {
+		entry := &entries[i]
+		if isOwn(entry) || fieldsOf(entry).Intersection(fields).Empty() {
 			continue
 		}
-		var when time.Time
-		if e.Time != nil {
-			when = e.Time.Time
-		}
-		if found.Manager == Unknown || when.After(found.At) {
-			found = Attribution{Manager: e.Manager, Operation: operation(e), At: when}
+		at := timeOf(entry)
+		if latest.Manager == Unknown || at.After(latest.At) {
+			latest = Attribution{Manager: entry.Manager, Operation: operationOf(entry), At: at}
 		}
 	}
-	return found
+	return latest
 }
 
-func operation(e *metav1.ManagedFieldsEntry) string {
-	if e.Subresource == "" {
-		return string(e.Operation)
+func operationOf(entry *metav1.ManagedFieldsEntry) string {
+	if entry.Subresource == "" {
+		return string(entry.Operation)
 	}
-	return string(e.Operation) + "/" + e.Subresource
+	return string(entry.Operation) + "/" + entry.Subresource
+}
+
+func timeOf(entry *metav1.ManagedFieldsEntry) time.Time {
+	if entry.Time == nil {
+		return time.Time{}
+	}
+	return entry.Time.Time
 }

@@ -7,13 +7,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Range is what an autoscaler may set the replicas of the StatefulSet to.
+// Range is the range of replicas that an autoscaler can set on the StatefulSet.
 type Range struct{ Min, Max int32 }
 
 var replicasPath = fieldpath.MakePathOrDie("spec", "replicas")
 
-// scaled says whether the replicas are within the range of an autoscaler. Out of it
-// they are nobody's, and corrected.
+// scaled reports whether the replicas are within the range of an autoscaler. Replicas outside
+// of it are drift.
 func (p *Policy) scaled(kind string, live metav1.Object) bool {
 	if len(p.Scalers) == 0 || kind != "StatefulSet" {
 		return false

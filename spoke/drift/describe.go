@@ -2,199 +2,104 @@ package drift
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-const (
-	// maxPaths bounds the paths that a status shows; a label selector gone wrong can
-	// touch hundreds.
-	maxPaths = 10
-	// maxValue bounds a value in a status, in characters.
-	maxValue = 100
-)
+// maxPaths limits the paths in a status. A wrong label selector can affect hundreds.
+const maxPaths = 10
 
-// Describe says how a live object differs in the given fields from the intent, and
-// who made it so: who did so last, and of each single field whether it was somebody else. It reads and compares the values of the fields only.
+// Describe returns the finding of a status: how a live object differs from the intent in the
+// given fields, and who changed them. A change names its own manager if it differs from
+// the latest one. A nil intent means that every field counts, with no former value.
 func Describe(object string, intent *unstructured.Unstructured, live metav1.Object, fields *Fields) v1alpha1.DriftFinding {
 	if intent != nil {
 		fields = ChangedFields(intent, live, fields)
 	}
-	moved := RekeyedItems(intent, live, fields)
-	who := Attribute(live, holding(moved, fields))
-	found := v1alpha1.DriftFinding{Object: object, Manager: who.Manager, Operation: who.Operation}
-	found.Fields, found.OmittedFields = Paths(fields)
-	if !who.At.IsZero() {
-		found.ChangedAt = &metav1.Time{Time: who.At}
+	rekeyed := RekeyedItems(intent, live, fields)
+	latest := Attribute(live, livePaths(rekeyed, fields))
+	finding := v1alpha1.DriftFinding{Object: object, Manager: latest.Manager, Operation: latest.Operation}
+	finding.Fields, finding.OmittedFields = Paths(fields)
+	if !latest.At.IsZero() {
+		finding.ChangedAt = &metav1.Time{Time: latest.At}
 	}
-	found.Changes = changes(intent, live, fields, moved, who.Manager)
-	return found
+	finding.Changes = changes(intent, live, fields, rekeyed, latest.Manager)
+	return finding
 }
 
-// holding are the given fields where the live object has them.
-func holding(moved []RekeyedItem, fields *Fields) *Fields {
-	if len(moved) == 0 {
-		return fields
-	}
-	there := NewFields()
-	fields.Iterate(func(p fieldpath.Path) { there.Insert(whereabouts(moved, p).Copy()) })
-	return there
-}
-
-// ChangedFields are those of the fields that have another value in the live object than in
-// the intent. A field that was changed and changed back by hand is as it shall be, and
-// only held by somebody else.
+// ChangedFields returns those of the fields whose live value differs from the intent.
+// Another client can own a field that it set back to the value of the intent.
 func ChangedFields(intent *unstructured.Unstructured, live metav1.Object, fields *Fields) *Fields {
-	is, ok := content(live)
+	liveContent, ok := content(live)
 	if fields == nil || !ok {
 		return fields
 	}
-	differing, moved := NewFields(), RekeyedItems(intent, live, fields)
-	fields.Leaves().Iterate(func(p fieldpath.Path) {
-		before, wanted := at(intent.Object, p)
-		after, found := at(is, whereabouts(moved, p))
-		if !wanted || !found || !value.Equals(value.NewValueInterface(before), value.NewValueInterface(after)) {
-			differing.Insert(p.Copy())
+	changed, rekeyed := NewFields(), RekeyedItems(intent, live, fields)
+	fields.Leaves().Iterate(func(path fieldpath.Path) {
+		desired, inIntent := valueAt(intent.Object, path)
+		observed, inLive := valueAt(liveContent, livePath(rekeyed, path))
+		if !inIntent || !inLive || !value.Equals(value.NewValueInterface(desired), value.NewValueInterface(observed)) {
+			changed.Insert(path.Copy())
 		}
 	})
-	return differing
+	return changed
 }
 
-// Paths returns the paths of fields, sorted, and how many it omits beyond the first ten.
+// Paths returns the first ten paths of the fields, sorted, and the number of omitted ones.
 func Paths(fields *Fields) (paths []string, omitted int32) {
 	leaves := leavesOf(fields)
-	for _, p := range leaves[:min(len(leaves), maxPaths)] {
-		paths = append(paths, text(p))
+	for _, leaf := range leaves[:min(len(leaves), maxPaths)] {
+		paths = append(paths, pathText(leaf))
 	}
 	return paths, int32(len(leaves) - len(paths))
 }
 
-// leavesOf a set, sorted by their text.
+// leavesOf returns the leaves of a set, sorted by their text.
 func leavesOf(fields *Fields) []fieldpath.Path {
 	if fields == nil {
 		return nil
 	}
 	var leaves []fieldpath.Path
-	fields.Leaves().Iterate(func(p fieldpath.Path) { leaves = append(leaves, p.Copy()) })
-	slices.SortFunc(leaves, func(a, b fieldpath.Path) int { return cmp.Compare(text(a), text(b)) })
+	fields.Leaves().Iterate(func(path fieldpath.Path) { leaves = append(leaves, path.Copy()) })
+	slices.SortFunc(leaves, func(a, b fieldpath.Path) int { return cmp.Compare(pathText(a), pathText(b)) })
 	return leaves
 }
 
-// text of a path, as a status shows it.
-func text(p fieldpath.Path) string { return strings.TrimPrefix(p.String(), ".") }
+// pathText returns a path as a status shows it.
+func pathText(path fieldpath.Path) string { return strings.TrimPrefix(path.String(), ".") }
 
-// changes are the values of single fields, and who changed those that the manager did not.
-func changes(intent *unstructured.Unstructured, live metav1.Object, fields *Fields, moved []RekeyedItem, manager string) []v1alpha1.FieldChange {
-	is, ok := content(live)
+// changes returns the desired and the observed value of each field. A change names its
+// manager if that is not the given one.
+func changes(intent *unstructured.Unstructured, live metav1.Object, fields *Fields, rekeyed []RekeyedItem, manager string) []v1alpha1.FieldChange {
+	liveContent, ok := content(live)
 	if !ok {
 		return nil
 	}
-	var was any
+	var intentContent any
 	if intent != nil {
-		was = intent.Object
+		intentContent = intent.Object
 	}
-	var found []v1alpha1.FieldChange
-	for _, p := range leavesOf(fields) {
-		if len(found) == maxPaths {
+	var all []v1alpha1.FieldChange
+	for _, path := range leavesOf(fields) {
+		if len(all) == maxPaths {
 			break
 		}
-		before, _ := at(was, p)
-		after, _ := at(is, whereabouts(moved, p))
-		change := v1alpha1.FieldChange{Path: text(p), Was: show(before), Is: show(after)}
-		if other := Attribute(live, NewFields(whereabouts(moved, p))).Manager; other != manager {
+		desired, _ := valueAt(intentContent, path)
+		observed, _ := valueAt(liveContent, livePath(rekeyed, path))
+		change := v1alpha1.FieldChange{Path: pathText(path), Was: valueText(desired), Is: valueText(observed)}
+		if other := Attribute(live, NewFields(livePath(rekeyed, path))).Manager; other != manager {
 			change.Manager = other
 		}
 		if change.Was != "" || change.Is != "" {
-			found = append(found, change)
+			all = append(all, change)
 		}
 	}
-	return found
-}
-
-// content of an object as JSON would hold it, whatever its Go type.
-func content(object metav1.Object) (map[string]any, bool) {
-	switch o := object.(type) {
-	case nil:
-		return nil, false
-	case *unstructured.Unstructured:
-		return o.Object, true
-	case runtime.Object:
-		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-		return u, err == nil
-	}
-	return nil, false
-}
-
-// at finds the value of a path.
-func at(in any, p fieldpath.Path) (any, bool) {
-	for _, e := range p {
-		found := false
-		switch holder := in.(type) {
-		case map[string]any:
-			if e.FieldName != nil {
-				in, found = holder[*e.FieldName]
-			}
-		case []any:
-			in, found = item(holder, e)
-		}
-		if !found {
-			return nil, false
-		}
-	}
-	return in, true
-}
-
-// item of a list: by its keys, by its value in a set, or by its place.
-func item(list []any, e fieldpath.PathElement) (any, bool) {
-	if e.Index != nil {
-		if *e.Index >= 0 && *e.Index < len(list) {
-			return list[*e.Index], true
-		}
-		return nil, false
-	}
-	for _, candidate := range list {
-		if e.Value != nil && value.Equals(*e.Value, value.NewValueInterface(candidate)) || e.Key != nil && hasKey(candidate, *e.Key) {
-			return candidate, true
-		}
-	}
-	return nil, false
-}
-
-func hasKey(candidate any, key value.FieldList) bool {
-	fields, ok := candidate.(map[string]any)
-	if !ok {
-		return false
-	}
-	for _, k := range key {
-		is, there := fields[k.Name]
-		if !there || !value.Equals(k.Value, value.NewValueInterface(is)) {
-			return false
-		}
-	}
-	return true
-}
-
-// show is a value as JSON, cut; nothing for what is not there.
-func show(v any) string {
-	if v == nil {
-		return ""
-	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return ""
-	}
-	shown := []rune(string(raw))
-	if len(shown) > maxValue {
-		return string(shown[:maxValue-1]) + "…"
-	}
-	return string(shown)
+	return all
 }

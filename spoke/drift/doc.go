@@ -1,17 +1,27 @@
-// Package drift tells, for one child, whether the live object still is what was
-// applied: what drifted and who did it. It compares no values, and is pure: that it
-// remembers what it has read changes no answer.
+// Package drift detects whether a live object still matches the intent that the hub
+// applied, and who changed it.
 //
-// It rests on the API server's own bookkeeping of server-side apply. Whoever
-// changes a field that we own takes it out of our entry in managedFields; what
-// others add appears under their name. So an object has drifted exactly when our
-// entry lacks a field that our intent holds, and the entries that hold the field
-// now name who changed it. Defaults, the spelling of quantities and the order of
-// keys can't be mistaken for drift, because no value is looked at.
+// # Input and output
 //
-// The set of fields of an intent comes from the same schema and library as the
-// API server's (structured-merge-diff, and client-go's copy of the schema). Where
-// a member of another version keeps a set of another shape, the caller passes
-// what was missing straight after its own successful apply as Known; that is
-// never drift.
+// The input is an intent, the live object with its managedFields, and a Policy. Diff returns
+// a Finding: the fields of the intent that the hub no longer owns. Attribute returns who
+// changed fields, and Describe returns the finding of a status with both values of each
+// field. Patch, RekeyedItems and SiblingEdits return what a correction writes.
+//
+// # Promises
+//
+//   - Field ownership decides what is drift. A client that changes a field removes it from the
+//     hub's entry in managedFields, and its own entry then contains the field. Diff compares
+//     no values, so that defaults, the notation of a quantity and the order of keys are
+//     never drift.
+//   - Fields of other managers are not drift. ForeignFields lists those of the pod template.
+//   - The fields of an intent come from the schema and the library of the API server
+//     (structured-merge-diff, and the copy of the schema in client-go).
+//   - A member of another version can record another set of fields. The caller passes to
+//     Diff what a successful apply did not record; these fields are never drift.
+//
+// # What it never does
+//
+// The package is pure: it sends no request, reads no clock and changes no argument. A cache
+// of parsed entries changes no result.
 package drift

@@ -7,50 +7,45 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-
-	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// Patch gives the JSON merge patch that puts the missing fields back on the object
-// with this UID, where they are few single values of its spec; otherwise nothing,
-// and the whole intent has to be applied. It is the short way for the commonest
-// drift: a server-side apply of the whole intent costs an API server half as much
-// again as such a patch.
+// Patch returns the JSON merge patch that corrects the drifted fields of the object with this
+// UID. It returns nil unless they are a few scalar values of the spec; the whole intent must
+// then be applied. For an API server, an apply costs half as much again as such a patch.
 //
-// A patched field is held under our name by an entry with the operation Update,
-// beside that of our applies; see Patched.
-func Patch(intent *unstructured.Unstructured, uid types.UID, missing *Fields) []byte {
-	if missing == nil || missing.Size() > maxPaths {
+// The API server records a patched field in an entry of the hub with the operation Update,
+// in addition to the entry of its applies; see HasPatchedFields.
+func Patch(intent *unstructured.Unstructured, uid types.UID, drifted *Fields) []byte {
+	if drifted == nil || drifted.Size() > maxPaths {
 		return nil
 	}
 	patch := map[string]any{"metadata": map[string]any{"uid": string(uid)}}
-	possible := true
-	missing.Iterate(func(path fieldpath.Path) {
+	patchable := true
+	drifted.Iterate(func(path fieldpath.Path) {
 		fields := names(path)
 		if len(fields) < 2 || fields[0] != "spec" {
-			possible = false
+			patchable = false
 			return
 		}
 		value, found, err := unstructured.NestedFieldNoCopy(intent.Object, fields...)
 		switch value.(type) {
 		case string, bool, int64, float64:
-			possible = possible && found && err == nil && unstructured.SetNestedField(patch, value, fields...) == nil
+			patchable = patchable && found && err == nil && unstructured.SetNestedField(patch, value, fields...) == nil
 		default:
-			possible = false
+			patchable = false
 		}
 	})
-	if !possible {
+	if !patchable {
 		return nil
 	}
-	body, err := json.Marshal(patch)
+	raw, err := json.Marshal(patch)
 	if err != nil {
 		return nil
 	}
-	return body
+	return raw
 }
 
-// names of a path that leads through named fields only; nil for one that goes
-// through a list.
+// names returns the field names of a path. It returns nil for a path through a list.
 func names(path fieldpath.Path) []string {
 	fields := make([]string, 0, len(path))
 	for _, element := range path {
@@ -62,12 +57,12 @@ func names(path fieldpath.Path) []string {
 	return fields
 }
 
-// HasPatchedFields says whether an object holds fields under our name that were patched back.
-// An apply does not let go of those, so they must be moved to the entry of our
-// applies before an intent that may lack them is applied.
+// HasPatchedFields reports whether an object has fields that Patch corrected. An apply does
+// not remove such a field when the intent no longer contains it. They must first be moved
+// to the entry of the hub's applies.
 func HasPatchedFields(live metav1.Object) bool {
-	for _, e := range live.GetManagedFields() {
-		if e.Manager == v1alpha1.FieldManager && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == "" {
+	for _, entry := range live.GetManagedFields() {
+		if isOwn(&entry) && entry.Operation == metav1.ManagedFieldsOperationUpdate {
 			return true
 		}
 	}

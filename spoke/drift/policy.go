@@ -11,32 +11,33 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/fieldpattern"
 )
 
-// Policy is what to do about drift of the children of one MemberCache. The zero
-// value corrects all of it.
+// Policy is the treatment of drift in the children of one MemberCache. The zero value
+// corrects all drift.
 type Policy struct {
-	// Report writes nothing for drift.
+	// Report suppresses the correction of drift.
 	Report bool
-	// Foreign is what happens to fields that others add to the pod template.
+	// Foreign is the treatment of fields that other managers add to the pod template.
 	Foreign v1alpha1.ForeignAction
-	// Ignore are rules for fields that whoever holds them may keep.
+	// Ignore are the rules for fields that other managers can own.
 	Ignore []Rule
-	// Scalers are the autoscalers of the StatefulSet.
+	// Scalers are the ranges of the StatefulSet's autoscalers.
 	Scalers []Range
 }
 
-// Rule says which fields may be kept by which manager; what is empty matches all.
+// Rule allows a field manager to own fields. An empty part matches all.
 type Rule struct {
 	Kind, Path, Manager string
 }
 
-// Problem is a rule that can't be read: which one, its path, and why.
+// Problem is an invalid rule: its index in the policy, its path, and the cause.
 type Problem struct {
 	Index int
 	Path  string
 	Err   error
 }
 
-// NewPolicy reads the drift part of policies, and says which rules it can't read.
+// NewPolicy returns the drift policy of policies, without its invalid rules, and a Problem
+// for each of these.
 func NewPolicy(p *v1alpha1.Policies) (Policy, []Problem) {
 	policy := Policy{Report: !p.Correct(), Foreign: p.Foreign()}
 	var problems []Problem
@@ -59,7 +60,7 @@ func (r *Rule) matches(kind, manager string, field fieldpath.Path) bool {
 		(r.Path == "" || fieldpattern.Covers(r.Path, field))
 }
 
-// Ignores says that a rule lets everybody have a field.
+// Ignores reports whether a rule allows every manager to own a field.
 func (p *Policy) Ignores(kind string, field fieldpath.Path) bool {
 	return p.ignores(kind, Unknown, field)
 }
@@ -73,35 +74,35 @@ func (p *Policy) ignores(kind, manager string, field fieldpath.Path) bool {
 	return false
 }
 
-// IgnoredFields gives the fields of the intent that are left to whoever else holds them in
-// the live object: those of an ignore rule, and the replicas while they are within
-// what an autoscaler may set. A field that nobody else holds is ours
-// again, as is one whose rule is gone.
-func (p *Policy) IgnoredFields(kind string, wanted *Fields, live metav1.Object) *Fields {
-	yielded := fieldpath.NewSet()
+// IgnoredFields returns the fields of the intent that another manager owns in the live object
+// and can keep. An ignore rule allows that, or an autoscaler whose range includes the
+// replicas. The hub applies every other field, also when its rule or its other manager
+// no longer exists.
+func (p *Policy) IgnoredFields(kind string, intentFields *Fields, live metav1.Object) *Fields {
+	ignored := fieldpath.NewSet()
 	scaled := p.scaled(kind, live)
 	if len(p.Ignore) == 0 && !scaled {
-		return yielded
+		return ignored
 	}
 	entries := live.GetManagedFields()
 	for i := range entries {
-		e := &entries[i]
-		if isOurs(e) {
+		entry := &entries[i]
+		if isOwn(entry) {
 			continue
 		}
-		fieldsOf(e).Intersection(wanted).Iterate(func(field fieldpath.Path) {
-			if mayYield(field) && (p.ignores(kind, e.Manager, field) || scaled && field.Equals(replicasPath)) {
-				yielded.Insert(field.Copy())
+		fieldsOf(entry).Intersection(intentFields).Iterate(func(field fieldpath.Path) {
+			if canIgnore(field) && (p.ignores(kind, entry.Manager, field) || scaled && field.Equals(replicasPath)) {
+				ignored.Insert(field.Copy())
 			}
 		})
 	}
-	return yielded
+	return ignored
 }
 
-// mayYield keeps what an intent can't do without: a list item with its keys, the
-// marks by which the hub knows its own children again, and the label by which it
-// watches them.
-func mayYield(field fieldpath.Path) bool {
+// canIgnore reports whether an intent is valid without a field. It needs the keys of its list
+// items, the annotations by which the hub recognizes its children, and the label by which
+// it watches them.
+func canIgnore(field fieldpath.Path) bool {
 	last := field[len(field)-1]
 	if last.FieldName == nil {
 		return false
@@ -113,44 +114,43 @@ func mayYield(field fieldpath.Path) bool {
 			}
 		}
 	}
-	return !marks.Has(field)
+	return !requiredFields.Has(field)
 }
 
-var marks = fieldpath.NewSet(intentMark,
+var requiredFields = fieldpath.NewSet(intentHashPath,
 	fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.AnnotationOwner),
 	fieldpath.MakePathOrDie("metadata", "labels", v1alpha1.LabelCacheCluster))
 
-// RemoveFields is an intent without the given fields.
+// RemoveFields returns an intent without the given fields. It does not change the intent.
 func RemoveFields(t Typer, intent *unstructured.Unstructured, fields *Fields) (*unstructured.Unstructured, error) {
 	value, err := t.ObjectToTyped(intent)
 	if err != nil {
 		return nil, fmt.Errorf("read %s %s by its schema: %w", intent.GetKind(), intent.GetName(), err)
 	}
-	left, ok := value.RemoveItems(fields).AsValue().Unstructured().(map[string]any)
+	reduced, ok := value.RemoveItems(fields).AsValue().Unstructured().(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("nothing is left of %s %s", intent.GetKind(), intent.GetName())
+		return nil, fmt.Errorf("%s %s has no other fields than the removed ones", intent.GetKind(), intent.GetName())
 	}
-	// What was not removed is shared with the intent.
-	u := (&unstructured.Unstructured{Object: left}).DeepCopy()
+	// The result shares the remaining values with the intent.
+	u := (&unstructured.Unstructured{Object: reduced}).DeepCopy()
 	dropEmpty(u.Object)
 	return u, nil
 }
 
-// dropEmpty removes what the removal left without content, and says whether in is one
-// of these: an apply of null or of {} would own the field and clear it. What was
-// empty before stays.
+// dropEmpty removes the maps that a removal emptied, and reports whether in is such a map. An
+// apply of null or {} would own the field and clear it. A map that was empty before stays.
 func dropEmpty(in any) (emptied bool) {
-	switch holder := in.(type) {
+	switch container := in.(type) {
 	case map[string]any:
-		before := len(holder)
-		for name, v := range holder {
+		before := len(container)
+		for name, v := range container {
 			if v == nil || dropEmpty(v) {
-				delete(holder, name)
+				delete(container, name)
 			}
 		}
-		return before > 0 && len(holder) == 0
+		return before > 0 && len(container) == 0
 	case []any:
-		for _, v := range holder {
+		for _, v := range container {
 			dropEmpty(v)
 		}
 	}

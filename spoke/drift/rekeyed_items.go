@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,45 +11,45 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// RekeyedItem is an item of a list of which somebody changed the key, such as the number of a
-// Service's port. To the API server ours is gone then and theirs is a new one; it refuses
-// ours beside theirs, because both have one name.
+// RekeyedItem is a list item of the intent whose key another client changed, such as the
+// number of a Service's port. The API server rejects an apply of the intent: the list would
+// contain two items with one name.
 type RekeyedItem struct {
-	// Edits make their item ours; what they added to it stays.
+	// Edits restore the desired fields of the live item. Its other fields stay.
 	Edits []Edit
 
-	ours, theirs fieldpath.Path
+	desired, live fieldpath.Path
 }
 
-// RekeyedItems are those among the given fields of the intent that the live object holds
+// RekeyedItems returns the list items of the given fields that the live object contains
 // under another key.
 func RekeyedItems(intent *unstructured.Unstructured, live metav1.Object, fields *Fields) []RekeyedItem {
 	if intent == nil || fields == nil {
 		return nil
 	}
-	items := itemsOf(fields)
+	items := itemPaths(fields)
 	if len(items) == 0 {
 		return nil
 	}
-	is, ok := content(live)
+	liveContent, ok := content(live)
 	if !ok {
 		return nil
 	}
-	var moved []RekeyedItem
-	for _, ours := range items {
-		if m := movedTo(intent, live, is, ours); m != nil {
-			moved = append(moved, *m)
+	var rekeyed []RekeyedItem
+	for _, path := range items {
+		if item := rekeyedItem(intent, live, liveContent, path); item != nil {
+			rekeyed = append(rekeyed, *item)
 		}
 	}
-	return moved
+	return rekeyed
 }
 
-// itemsOf a set are the list items that hold its fields, each once.
-func itemsOf(fields *Fields) (items []fieldpath.Path) {
+// itemPaths returns the paths of the list items that contain any of the fields.
+func itemPaths(fields *Fields) (items []fieldpath.Path) {
 	seen := NewFields()
-	fields.Iterate(func(p fieldpath.Path) {
-		for n := range p {
-			if item := p[:n+1]; n > 0 && p[n].Key != nil && !seen.Has(item) {
+	fields.Iterate(func(path fieldpath.Path) {
+		for n := range path {
+			if item := path[:n+1]; n > 0 && path[n].Key != nil && !seen.Has(item) {
 				items = append(items, item.Copy())
 				seen.Insert(item.Copy())
 			}
@@ -59,39 +58,42 @@ func itemsOf(fields *Fields) (items []fieldpath.Path) {
 	return items
 }
 
-// movedTo finds an item of ours under another key; nil if it is there, or is just gone.
-func movedTo(intent *unstructured.Unstructured, live metav1.Object, is map[string]any, ours fieldpath.Path) *RekeyedItem {
-	last := len(ours) - 1
-	item, _ := at(intent.Object, ours)
-	found, _ := at(is, ours[:last])
-	list, _ := found.([]any)
-	name := nameOf(item)
-	if name == "" || slices.ContainsFunc(list, func(other any) bool { return hasKey(other, *ours[last].Key) }) {
+// rekeyedItem returns the live item with the name of a desired one and another key. It
+// returns nil if the live list contains the desired key, or no such item.
+func rekeyedItem(intent *unstructured.Unstructured, live metav1.Object, liveContent map[string]any, path fieldpath.Path) *RekeyedItem {
+	last := len(path) - 1
+	desired, _ := valueAt(intent.Object, path)
+	value, _ := valueAt(liveContent, path[:last])
+	list, _ := value.([]any)
+	name := nameOf(desired)
+	if name == "" || slices.ContainsFunc(list, func(item any) bool { return hasKey(item, *path[last].Key) }) {
 		return nil
 	}
-	for i, other := range list {
-		key := keyLike(*ours[last].Key, other)
-		if key == nil || nameOf(other) != name {
+	for i, item := range list {
+		key := uniqueKey(*path[last].Key, item)
+		if key == nil || nameOf(item) != name {
 			continue
 		}
-		theirs := append(ours[:last].Copy(), fieldpath.PathElement{Key: key})
-		if _, wanted := at(intent.Object, theirs); !wanted && !onlyOurs(live, theirs) {
-			return &RekeyedItem{Edits: edits(pointer(is, ours[:last])+"/"+strconv.Itoa(i), item, other), ours: ours, theirs: theirs}
+		livePath := append(path[:last].Copy(), fieldpath.PathElement{Key: key})
+		// An apply removes an item that only the hub owns and the intent no longer contains.
+		if _, inIntent := valueAt(intent.Object, livePath); !inIntent && !ownedByHubOnly(live, livePath) {
+			edits := itemEdits(pointer(liveContent, path[:last])+"/"+strconv.Itoa(i), desired, item)
+			return &RekeyedItem{Edits: edits, desired: path, live: livePath}
 		}
 	}
 	return nil
 }
 
-// edits make an item what it is to be, in the order of its fields.
-func edits(pointer string, wanted, is any) (all []Edit) {
-	want, _ := wanted.(map[string]any)
-	have, _ := is.(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if !value.Equals(value.NewValueInterface(want[name]), value.NewValueInterface(have[name])) {
-			all = append(all, Edit{Pointer: pointer + "/" + name, Value: want[name]})
+// itemEdits returns the edits that restore the desired fields of an item, sorted by field.
+func itemEdits(pointer string, desired, live any) (edits []Edit) {
+	desiredFields, _ := desired.(map[string]any)
+	liveFields, _ := live.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(desiredFields)) {
+		if !value.Equals(value.NewValueInterface(desiredFields[name]), value.NewValueInterface(liveFields[name])) {
+			edits = append(edits, Edit{Pointer: pointer + "/" + name, Value: desiredFields[name]})
 		}
 	}
-	return all
+	return edits
 }
 
 func nameOf(item any) string {
@@ -100,21 +102,21 @@ func nameOf(item any) string {
 	return name
 }
 
-// uniqueName are the fields by which lists tell items apart that have a name besides, and
-// no two the same. Others, such as the mounts of volumes, may name one thing twice.
-var uniqueName = []string{"port", "containerPort", "protocol"}
+// uniqueNameKeys are the key fields of lists whose items also have a unique name. In other
+// lists, such as volume mounts, two items can have one name.
+var uniqueNameKeys = []string{"port", "containerPort", "protocol"}
 
-// keyLike is the key of an item, of the same fields as another one; nil if it lacks one
-// of them, or its list is none in which names are unique.
-func keyLike(other value.FieldList, item any) *value.FieldList {
+// uniqueKey returns the key of an item, made of the fields of another item's key. It returns
+// nil if the item lacks one of the fields, or if names are not unique in its list.
+func uniqueKey(other value.FieldList, item any) *value.FieldList {
 	fields, ok := item.(map[string]any)
 	if !ok {
 		return nil
 	}
 	key := make(value.FieldList, 0, len(other))
 	for _, field := range other {
-		v, there := fields[field.Name]
-		if !there || !slices.Contains(uniqueName, field.Name) {
+		v, found := fields[field.Name]
+		if !found || !slices.Contains(uniqueNameKeys, field.Name) {
 			return nil
 		}
 		key = append(key, value.Field{Name: field.Name, Value: value.NewValueInterface(v)})
@@ -122,52 +124,37 @@ func keyLike(other value.FieldList, item any) *value.FieldList {
 	return &key
 }
 
-// onlyOurs says that nobody else holds an item of ours: an apply that lacks it removes it.
-func onlyOurs(live metav1.Object, p fieldpath.Path) bool {
+// ownedByHubOnly reports whether the hub owns a field and no other manager does.
+func ownedByHubOnly(live metav1.Object, path fieldpath.Path) bool {
 	entries := live.GetManagedFields()
-	if !ownedBy(entries).Has(p) {
+	if !ownedFields(entries).Has(path) {
 		return false
 	}
 	for i := range entries {
-		if e := &entries[i]; !isOurs(e) && fieldsOf(e).Has(p) {
+		if entry := &entries[i]; !isOwn(entry) && fieldsOf(entry).Has(path) {
 			return false
 		}
 	}
 	return true
 }
 
-// pointer to a path that is there, or to where its last element would be: an item comes
-// at the end of its list.
-func pointer(in any, p fieldpath.Path) string {
-	var out strings.Builder
-	for n, e := range p {
-		out.WriteByte('/')
-		if e.FieldName != nil {
-			out.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(*e.FieldName))
-			continue
-		}
-		list, _ := at(in, p[:n])
-		items, _ := list.([]any)
-		at := slices.IndexFunc(items, func(candidate any) bool {
-			_, found := item([]any{candidate}, e)
-			return found
-		})
-		if at < 0 {
-			out.WriteByte('-')
-		} else {
-			out.WriteString(strconv.Itoa(at))
+// livePath returns the path of a field in the live object, whose list item can be rekeyed.
+func livePath(rekeyed []RekeyedItem, path fieldpath.Path) fieldpath.Path {
+	for i := range rekeyed {
+		item := &rekeyed[i]
+		if n := len(item.desired); len(path) >= n && path[:n].Equals(item.desired) {
+			return append(item.live.Copy(), path[n:]...)
 		}
 	}
-	return out.String()
+	return path
 }
 
-// whereabouts is where the live object has a field: within their item, if ours was moved.
-func whereabouts(moved []RekeyedItem, p fieldpath.Path) fieldpath.Path {
-	for i := range moved {
-		m := &moved[i]
-		if len(p) >= len(m.ours) && p[:len(m.ours)].Equals(m.ours) {
-			return append(m.theirs.Copy(), p[len(m.ours):]...)
-		}
+// livePaths returns the paths of fields in the live object.
+func livePaths(rekeyed []RekeyedItem, fields *Fields) *Fields {
+	if len(rekeyed) == 0 {
+		return fields
 	}
-	return p
+	paths := NewFields()
+	fields.Iterate(func(path fieldpath.Path) { paths.Insert(livePath(rekeyed, path).Copy()) })
+	return paths
 }

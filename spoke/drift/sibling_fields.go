@@ -11,55 +11,51 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Edit is one change of a live object: the value at a JSON pointer (RFC 6901), nil to
-// remove it.
-type Edit struct {
-	Pointer string
-	Value   any
-}
-
-// SiblingEdits puts the missing fields back and removes what somebody put right beside them,
-// such as another handler of a probe, or minAvailable beside maxUnavailable: an API server
-// refuses both together. refused are the fields that it names, such as
-// "spec.template.spec.containers[0].readinessProbe.tcpSocket". Removed is what the manager
-// holds who came last to where they are, unless it is wanted, or kept by a rule. Nothing is
-// given where nobody stands in the way.
-func (p *Policy) SiblingEdits(intent *unstructured.Unstructured, live metav1.Object, wanted, missing *Fields, refused []string) []Edit {
-	is, ok := content(live)
-	if !ok || missing == nil {
+// SiblingEdits returns the edits that restore drifted fields whose correction the API server
+// rejected. They remove the mutually exclusive sibling fields: another handler of a
+// probe, or minAvailable in addition to maxUnavailable.
+//
+// rejected are the fields that the API server named, such as
+// "spec.template.spec.containers[0].readinessProbe.tcpSocket". SiblingEdits removes what the
+// latest manager owns next to them, except for intentFields and fields that an ignore rule
+// covers. It returns nil if no such sibling exists.
+func (p *Policy) SiblingEdits(intent *unstructured.Unstructured, live metav1.Object, intentFields, drifted *Fields, rejected []string) []Edit {
+	liveContent, ok := content(live)
+	if !ok || drifted == nil {
 		return nil
 	}
-	tops := topsOf(is, missing)
-	crowding := p.crowding(intent.GetKind(), live, wanted, holders(tops, refused))
-	if crowding.Empty() {
+	tops := topPaths(liveContent, drifted)
+	siblings := p.siblings(intent.GetKind(), live, intentFields, parentPaths(tops, rejected))
+	if siblings.Empty() {
 		return nil
 	}
 	var edits []Edit
-	crowding.Iterate(func(path fieldpath.Path) {
-		if _, there := at(is, path); there {
-			edits = append(edits, Edit{Pointer: pointer(is, path)})
+	siblings.Iterate(func(path fieldpath.Path) {
+		if _, found := valueAt(liveContent, path); found {
+			edits = append(edits, Edit{Pointer: pointer(liveContent, path)})
 		}
 	})
 	for _, top := range tops {
-		if value, found := at(intent.Object, top); found {
-			edits = append(edits, Edit{Pointer: pointer(is, top), Value: value})
+		if desired, found := valueAt(intent.Object, top); found {
+			edits = append(edits, Edit{Pointer: pointer(liveContent, top), Value: desired})
 		}
 	}
 	return edits
 }
 
-// topsOf are the missing fields; of what is gone as a whole, its top.
-func topsOf(is map[string]any, missing *Fields) (tops []fieldpath.Path) {
+// topPaths returns the path of each field, cut to the first element that the live object
+// lacks.
+func topPaths(liveContent map[string]any, fields *Fields) (tops []fieldpath.Path) {
 	seen := NewFields()
-	missing.Leaves().Iterate(func(p fieldpath.Path) {
+	fields.Leaves().Iterate(func(path fieldpath.Path) {
 		n := 1
-		for n < len(p) {
-			if _, there := at(is, p[:n]); !there {
+		for n < len(path) {
+			if _, found := valueAt(liveContent, path[:n]); !found {
 				break
 			}
 			n++
 		}
-		if top := p[:n].Copy(); !seen.Has(top) {
+		if top := path[:n].Copy(); !seen.Has(top) {
 			seen.Insert(top)
 			tops = append(tops, top)
 		}
@@ -67,32 +63,33 @@ func topsOf(is map[string]any, missing *Fields) (tops []fieldpath.Path) {
 	return tops
 }
 
-var indexes = regexp.MustCompile(`\[[^\]]*\]`)
+var listIndex = regexp.MustCompile(`\[[^\]]*\]`)
 
-// holders are the structs of the spec that hold both a missing field and one that was
-// refused: for each of these the innermost.
-func holders(tops []fieldpath.Path, refused []string) []fieldpath.Path {
-	var found []fieldpath.Path
-	for _, field := range refused {
-		names := strings.Split(indexes.ReplaceAllString(field, ""), ".")
-		var inner fieldpath.Path
+// parentPaths returns, for each rejected field, the innermost struct of the spec that contains
+// both the rejected field and one of the tops.
+func parentPaths(tops []fieldpath.Path, rejected []string) []fieldpath.Path {
+	var parents []fieldpath.Path
+	for _, field := range rejected {
+		rejectedNames := strings.Split(listIndex.ReplaceAllString(field, ""), ".")
+		var innermost fieldpath.Path
 		for _, top := range tops {
-			holder := top[:len(top)-1]
-			is := fieldNames(holder)
-			if len(is) > 0 && is[0] == "spec" && len(is) <= len(names) && slices.Equal(is, names[:len(is)]) && len(holder) > len(inner) {
-				inner = holder.Copy()
+			parent := top[:len(top)-1]
+			names := fieldNames(parent)
+			contains := len(names) > 0 && names[0] == "spec" && len(names) <= len(rejectedNames) && slices.Equal(names, rejectedNames[:len(names)])
+			if contains && len(parent) > len(innermost) {
+				innermost = parent.Copy()
 			}
 		}
-		if inner != nil {
-			found = append(found, inner)
+		if innermost != nil {
+			parents = append(parents, innermost)
 		}
 	}
-	return found
+	return parents
 }
 
-// fieldNames of a path, without the keys of list items.
-func fieldNames(p fieldpath.Path) (names []string) {
-	for _, e := range p {
+// fieldNames returns the field names of a path, without the keys of list items.
+func fieldNames(path fieldpath.Path) (names []string) {
+	for _, e := range path {
 		if e.FieldName != nil {
 			names = append(names, *e.FieldName)
 		}
@@ -100,39 +97,37 @@ func fieldNames(p fieldpath.Path) (names []string) {
 	return names
 }
 
-// crowding are the fields of the holders that the manager has who came last.
-func (p *Policy) crowding(kind string, live metav1.Object, wanted *Fields, holders []fieldpath.Path) *Fields {
-	latest, found := time.Time{}, NewFields()
+// siblings returns the fields of the parents that the latest manager owns and the intent
+// does not contain. Managers with the same time count together.
+func (p *Policy) siblings(kind string, live metav1.Object, intentFields *Fields, parents []fieldpath.Path) *Fields {
+	latest, siblings := time.Time{}, NewFields()
 	entries := live.GetManagedFields()
 	for i := range entries {
-		e := &entries[i]
-		if isOurs(e) || e.Subresource != "" {
+		entry := &entries[i]
+		if isOwn(entry) || entry.Subresource != "" {
 			continue
 		}
-		theirs := NewFields()
-		fieldsOf(e).Iterate(func(path fieldpath.Path) {
-			for _, holder := range holders {
-				n := len(holder)
-				if len(path) <= n || !path[:n].Equals(holder) || path[n].FieldName == nil {
+		owned := NewFields()
+		fieldsOf(entry).Iterate(func(path fieldpath.Path) {
+			for _, parent := range parents {
+				n := len(parent)
+				if len(path) <= n || !path[:n].Equals(parent) || path[n].FieldName == nil {
 					continue
 				}
-				beside := path[:n+1]
-				if !wanted.Has(beside) && under(wanted, beside).Empty() && !p.ignores(kind, e.Manager, path) {
-					theirs.Insert(beside.Copy())
+				sibling := path[:n+1]
+				if !intentFields.Has(sibling) && subtree(intentFields, sibling).Empty() && !p.ignores(kind, entry.Manager, path) {
+					owned.Insert(sibling.Copy())
 				}
 			}
 		})
-		var when time.Time
-		if e.Time != nil {
-			when = e.Time.Time
-		}
+		at := timeOf(entry)
 		switch {
-		case theirs.Empty() || when.Before(latest):
-		case when.After(latest):
-			latest, found = when, theirs
+		case owned.Empty() || at.Before(latest):
+		case at.After(latest):
+			latest, siblings = at, owned
 		default:
-			found = found.Union(theirs)
+			siblings = siblings.Union(owned)
 		}
 	}
-	return found
+	return siblings
 }
