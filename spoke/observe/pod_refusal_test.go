@@ -21,28 +21,28 @@ func event(reason, message string, after time.Duration) corev1.Event {
 	return corev1.Event{Reason: reason, Message: message, LastTimestamp: metav1.NewTime(noon.Add(after))}
 }
 
-func refusedPod(n int, why string) string {
-	return fmt.Sprintf(`Create Pod sessions-%d in StatefulSet sessions failed error: pods "sessions-%d" is forbidden: %s`, n, n, why)
+func refusedPod(n int, cause string) string {
+	return fmt.Sprintf(`Create Pod sessions-%d in StatefulSet sessions failed error: pods "sessions-%d" is forbidden: %s`, n, n, cause)
 }
 
 const quota = "exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"
 
-func TestPodsLackWhileTheControllerShouldBeMakingOne(t *testing.T) {
-	unseen := statefulSet(3, counts(0, 0, 0, 0))
-	unseen.Generation++
-	going := statefulSet(3, counts(0, 0, 0, 0))
-	going.DeletionTimestamp = &metav1.Time{Time: noon}
+func TestMissesPods_ComparesDesiredAndExistingPods(t *testing.T) {
+	unobserved := statefulSet(3, counts(0, 0, 0, 0))
+	unobserved.Generation++
+	deleting := statefulSet(3, counts(0, 0, 0, 0))
+	deleting.DeletionTimestamp = &metav1.Time{Time: noon}
 	for name, c := range map[string]struct {
 		set  *appsv1.StatefulSet
 		want bool
 	}{
-		"nothing there":                       {nil, false},
-		"none made":                           {statefulSet(3, counts(0, 0, 0, 0)), true},
-		"the next one is not made":            {statefulSet(3, counts(2, 2, 2, 2)), true},
-		"the one before is still on its way":  {statefulSet(3, counts(2, 1, 2, 1)), false},
-		"all made":                            {statefulSet(3, counts(3, 1, 3, 1)), false},
-		"the controller has not looked at it": {unseen, false},
-		"it goes":                             {going, false},
+		"no StatefulSet":                           {nil, false},
+		"no pod exists":                            {statefulSet(3, counts(0, 0, 0, 0)), true},
+		"the next pod does not exist":              {statefulSet(3, counts(2, 2, 2, 2)), true},
+		"the previous pod is not ready":            {statefulSet(3, counts(2, 1, 2, 1)), false},
+		"all pods exist":                           {statefulSet(3, counts(3, 1, 3, 1)), false},
+		"the controller has not observed the spec": {unobserved, false},
+		"the StatefulSet is being deleted":         {deleting, false},
 	} {
 		if got := MissesPods(c.set); got != c.want {
 			t.Errorf("%s: %t", name, got)
@@ -50,7 +50,7 @@ func TestPodsLackWhileTheControllerShouldBeMakingOne(t *testing.T) {
 	}
 }
 
-func TestTheEventsSayWhyPodsCannotBeMade(t *testing.T) {
+func TestPodRefusal_ReportsCauseInEvents(t *testing.T) {
 	set := statefulSet(3, counts(0, 0, 0, 0))
 	set.UID = "present"
 	older := event(reasonFailedCreate, refusedPod(0, quota), time.Hour)
@@ -63,21 +63,21 @@ func TestTheEventsSayWhyPodsCannotBeMade(t *testing.T) {
 		message string
 		hint    string
 	}{
-		{"a quota", []corev1.Event{event(reasonFailedCreate, refusedPod(0, quota), 0)}, "the member refuses pods: exceeded quota: small, requested: pods=1, limited: pods=2", "ResourceQuota"},
+		{"a quota", []corev1.Event{event(reasonFailedCreate, refusedPod(0, quota), 0)}, "the member refuses the pods of StatefulSet/sessions: exceeded quota: small, requested: pods=1, limited: pods=2", "ResourceQuota"},
 		{"Pod Security", []corev1.Event{event(reasonFailedCreate, refusedPod(0, `violates PodSecurity "restricted:latest": runAsNonRoot != true (pod sessions-0)`), 0)},
 			`violates PodSecurity "restricted:latest": runAsNonRoot != true (pod sessions-N)`, "Pod Security level"},
 		{"a LimitRange", []corev1.Event{event(reasonFailedCreate, refusedPod(0, "maximum memory usage per Container is 64Mi, but limit is 77Mi"), 0)}, "maximum memory", "LimitRange"},
 		{"a priority class", []corev1.Event{event(reasonFailedCreate, refusedPod(0, "no PriorityClass with name high was found"), 0)}, "no PriorityClass", "priorityClassName"},
 		{"a webhook", []corev1.Event{event(reasonFailedCreate, `Create Pod sessions-0 in StatefulSet sessions failed error: admission webhook "v.example" denied the request: no`, 0)},
-			`the member refuses pods: admission webhook "v.example" denied the request: no`, "webhook"},
-		{"what nobody knows", []corev1.Event{event(reasonFailedCreate, "create Pod sessions-0 in StatefulSet sessions failed error: strange", 0)}, "refuses pods: strange", "kubectl describe -n shop statefulset sessions"},
-		{"a claim", []corev1.Event{event(reasonFailedCreate, `create Claim data-sessions-1 for Pod sessions-1 in StatefulSet sessions failed error: persistentvolumeclaims "data-sessions-1" is forbidden: `+quota, 0)}, "refuses pods: exceeded quota: small", "ResourceQuota"},
+			`the member refuses the pods of StatefulSet/sessions: admission webhook "v.example" denied the request: no`, "webhook"},
+		{"an unknown cause", []corev1.Event{event(reasonFailedCreate, "create Pod sessions-0 in StatefulSet sessions failed error: strange", 0)}, "refuses the pods of StatefulSet/sessions: strange", "kubectl describe -n shop statefulset sessions"},
+		{"a claim", []corev1.Event{event(reasonFailedCreate, `create Claim data-sessions-1 for Pod sessions-1 in StatefulSet sessions failed error: persistentvolumeclaims "data-sessions-1" is forbidden: `+quota, 0)}, "refuses the pods of StatefulSet/sessions: exceeded quota: small", "ResourceQuota"},
 		{"a series", []corev1.Event{series, event(reasonSuccessfulCreate, "create Pod", 0)}, "exceeded quota", "ResourceQuota"},
-		{"what succeeded since", []corev1.Event{event(reasonFailedCreate, refusedPod(0, quota), -time.Minute), event(reasonSuccessfulCreate, "create Pod sessions-0", 0)}, "", ""},
-		{"what succeeded before", []corev1.Event{event(reasonFailedCreate, refusedPod(1, quota), time.Second), event(reasonSuccessfulCreate, "create Pod sessions-0", 0)}, "exceeded quota", "ResourceQuota"},
-		{"an earlier StatefulSet of that name", []corev1.Event{older}, "", ""},
+		{"a success after the failure", []corev1.Event{event(reasonFailedCreate, refusedPod(0, quota), -time.Minute), event(reasonSuccessfulCreate, "create Pod sessions-0", 0)}, "", ""},
+		{"a success before the failure", []corev1.Event{event(reasonFailedCreate, refusedPod(1, quota), time.Second), event(reasonSuccessfulCreate, "create Pod sessions-0", 0)}, "exceeded quota", "ResourceQuota"},
+		{"a deleted StatefulSet of the same name", []corev1.Event{older}, "", ""},
 		{"other events", []corev1.Event{event("FailedUpdate", "x", 0)}, "", ""},
-		{"none", nil, "", ""},
+		{"no events", nil, "", ""},
 	} {
 		got := PodRefusal(set, c.events)
 		if (got.Reason == v1alpha1.ReasonPodsRefused) != (c.message != "") || !strings.Contains(got.Message, c.message) || !strings.Contains(got.Hint, c.hint) {
@@ -86,9 +86,9 @@ func TestTheEventsSayWhyPodsCannotBeMade(t *testing.T) {
 	}
 }
 
-// Which pod was tried last, how full the quota is and in which order events are
-// listed would each be a write to the hub.
-func TestTheSameRefusalGivesTheSameBytes(t *testing.T) {
+func TestPodRefusal_KeepsMessageForSameCause(t *testing.T) {
+	// The pod tried last, the usage of the quota and the order of events must not cause a
+	// write.
 	set := statefulSet(9, counts(0, 0, 0, 0))
 	var all []corev1.Event
 	for n := range 9 {
@@ -98,7 +98,7 @@ func TestTheSameRefusalGivesTheSameBytes(t *testing.T) {
 	for range all {
 		all = append(all[1:], all[0])
 		if diff := cmp.Diff(want, PodRefusal(set, slices.Clone(all))); diff != "" {
-			t.Fatalf("another order, another outcome:\n%s", diff)
+			t.Fatalf("order changes the outcome (-want +got):\n%s", diff)
 		}
 	}
 }
