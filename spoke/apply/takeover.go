@@ -119,7 +119,7 @@ func refusal(key Key, live metav1.Object, owner *Owner) *failure.Failure {
 		if owner.knows(live) {
 			f.Message = fmt.Sprintf("%s was owned by this CacheCluster and is now %s", key, other)
 		}
-		f.Hint = fmt.Sprintf("rename one of the two CacheClusters, or delete the other one with deletion.policy: Orphan; if no hub has a CacheCluster with this UID (kubectl get cacheclusters -A -o yaml), remove the mark in the member and take the object over: kubectl annotate -n %s %s %s-", namespace, object, v1alpha1.AnnotationOwner)
+		f.Hint = fmt.Sprintf("rename one of the two CacheClusters, or delete the other one with deletion.policy: Orphan; if no hub has this CacheCluster UID (kubectl get cacheclusters -A -o yaml), remove the mark in the member and take the object over: kubectl annotate -n %s %s %s-", namespace, object, v1alpha1.AnnotationOwner)
 	case live.GetDeletionTimestamp() != nil:
 		f.Message = fmt.Sprintf("%s and is being deleted: %s", exists, ownership(live))
 		f.SelfResolving = true

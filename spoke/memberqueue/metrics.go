@@ -15,7 +15,7 @@ var (
 	}, func(q *Queue) float64 { return float64(q.depth()) }, func(a, b float64) float64 { return a + b })
 	queueAge = newGauge(prometheus.GaugeOpts{
 		Namespace: "reconcile_lab", Name: "member_queue_oldest_seconds",
-		Help: "Time that the oldest event of a member has waited for a worker.",
+		Help: "Time since the oldest event of a member that waits for a worker.",
 	}, func(q *Queue) float64 { return q.member.OldestEvent().Seconds() }, func(a, b float64) float64 { return max(a, b) })
 )
 
