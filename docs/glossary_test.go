@@ -1,12 +1,10 @@
 package docs_test
 
 import (
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
+	"github.com/reconcile-lab/reconcile-lab/internal/prose"
 )
 
 // ambiguous are terms that also have a legitimate use, such as a lock that is held. Reviews
@@ -19,19 +17,9 @@ var ambiguous = map[string]bool{
 // TestGlossary_ReplacedTermsAreBanned compares the last table of the glossary with the terms of
 // the prose linter.
 func TestGlossary_ReplacedTermsAreBanned(t *testing.T) {
-	text, err := os.ReadFile("../hack/prose/styles/ReconcileLab/Terms.yml")
+	banned, err := prose.Load()
 	if err != nil {
 		t.Fatal(err)
-	}
-	var rule struct {
-		Swap map[string]string `json:"swap"`
-	}
-	if err := yaml.Unmarshal(text, &rule); err != nil {
-		t.Fatal(err)
-	}
-	var banned []*regexp.Regexp
-	for term := range rule.Swap {
-		banned = append(banned, regexp.MustCompile(`(?i)\b(?:`+term+`)\b`))
 	}
 	_, table, found := strings.Cut(read(t, "glossary.md"), "\n| use | instead of |\n|---|---|\n")
 	if !found {
@@ -46,10 +34,7 @@ func TestGlossary_ReplacedTermsAreBanned(t *testing.T) {
 		for term := range strings.SplitSeq(cells[2], ",") {
 			term = strings.TrimSpace(term)
 			terms++
-			matched := false
-			for _, re := range banned {
-				matched = matched || re.MatchString(term)
-			}
+			matched := len(banned.Problems(term)) > 0
 			if matched == ambiguous[term] {
 				t.Errorf("term %q: banned by the prose linter: %t, listed as ambiguous: %t; exactly one must be true", term, matched, ambiguous[term])
 			}

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -14,30 +13,17 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"sigs.k8s.io/yaml"
 
 	"github.com/reconcile-lab/reconcile-lab/internal/lab/fault"
+	"github.com/reconcile-lab/reconcile-lab/internal/prose"
 )
 
-// replacedTerms reads the terms of the prose linter, which docs/glossary.md replaces.
-func replacedTerms(t *testing.T) map[*regexp.Regexp]string {
+// replacedTerms returns the terms of the prose linter, which docs/glossary.md replaces.
+func replacedTerms(t *testing.T) prose.Terms {
 	t.Helper()
-	text, err := os.ReadFile("../../hack/prose/styles/ReconcileLab/Terms.yml")
+	terms, err := prose.Load()
 	if err != nil {
 		t.Fatal(err)
-	}
-	var rule struct {
-		Swap map[string]string `json:"swap"`
-	}
-	if err := yaml.Unmarshal(text, &rule); err != nil {
-		t.Fatal(err)
-	}
-	terms := map[*regexp.Regexp]string{}
-	for term, use := range rule.Swap {
-		terms[regexp.MustCompile(`(?i)\b(?:`+term+`)\b`)] = use
-	}
-	if len(terms) < 40 {
-		t.Fatalf("%d replaced terms, want at least 40", len(terms))
 	}
 	return terms
 }
@@ -52,13 +38,11 @@ var faultNames = func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^  ` + name + ` |\b(?:inject|fault) ` + name + `\b`)
 }()
 
-func checkTerms(t *testing.T, terms map[*regexp.Regexp]string, where, text string) {
+func checkTerms(t *testing.T, terms prose.Terms, where, text string) {
 	t.Helper()
 	text = faultNames.ReplaceAllString(text, "")
-	for term, use := range terms {
-		if found := term.FindString(text); found != "" {
-			t.Errorf("%s: %q: use %q instead of %q", where, text, use, found)
-		}
+	for _, problem := range terms.Problems(text) {
+		t.Errorf("%s: %q: %s", where, text, problem)
 	}
 }
 
