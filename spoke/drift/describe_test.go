@@ -28,7 +28,7 @@ func typedSet(t *testing.T, u *unstructured.Unstructured) *appsv1.StatefulSet {
 	return set
 }
 
-func TestAFindingTellsWhatWasAndWhatIs(t *testing.T) {
+func TestDescribe_ReportsManagersAndValues(t *testing.T) {
 	intent, _, _ := statefulSet(t)
 	args := path("spec", "template", "spec", "containers", named("memcached"), "args")
 	drifted := typedSet(t, intent)
@@ -40,7 +40,7 @@ func TestAFindingTellsWhatWasAndWhatIs(t *testing.T) {
 		entry("updater", metav1.ManagedFieldsOperationUpdate, "", noon.Add(-time.Minute), drift.NewFields(image)),
 		entry("kubectl", metav1.ManagedFieldsOperationUpdate, "scale", noon, drift.NewFields(replicas)),
 	}
-	when := metav1.NewTime(noon)
+	at := metav1.NewTime(noon)
 	asUnstructured, err := runtime.DefaultUnstructuredConverter.ToUnstructured(drifted)
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestAFindingTellsWhatWasAndWhatIs(t *testing.T) {
 	for kind, live := range map[string]metav1.Object{"typed": drifted, "unstructured": &unstructured.Unstructured{Object: asUnstructured}} {
 		t.Run(kind, func(t *testing.T) {
 			got := drift.Describe("StatefulSet/sessions", intent, live, drift.NewFields(replicas, image, label))
-			want := v1alpha1.DriftFinding{Object: "StatefulSet/sessions", Manager: "kubectl", Operation: "Update/scale", ChangedAt: &when,
+			want := v1alpha1.DriftFinding{Object: "StatefulSet/sessions", Manager: "kubectl", Operation: "Update/scale", ChangedAt: &at,
 				Fields: []string{"metadata.labels." + v1alpha1.LabelInstance, "spec.replicas", containerPath + ".image"},
 				Changes: []v1alpha1.FieldChange{
 					{Path: "metadata.labels." + v1alpha1.LabelInstance, Was: `"sessions"`, Manager: drift.Unknown},
@@ -63,13 +63,13 @@ func TestAFindingTellsWhatWasAndWhatIs(t *testing.T) {
 			}
 			long := drift.Describe("StatefulSet/sessions", intent, live, drift.NewFields(args)).Changes[0]
 			if n := len([]rune(long.Is)); n != 100 || !strings.HasSuffix(long.Is, "…") || json.Valid([]byte(long.Is)) {
-				t.Errorf("a long value is shown with %d characters: %s", n, long.Is)
+				t.Errorf("a long value has %d characters: %s", n, long.Is)
 			}
 		})
 	}
 }
 
-func TestValuesAreFoundByTheKeysOfTheirListItem(t *testing.T) {
+func TestDescribe_FindsListItemByKeys(t *testing.T) {
 	service := &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{
 		{Name: "udp", Port: 11211, Protocol: corev1.ProtocolUDP}, {Name: "tcp", Port: 11211, Protocol: corev1.ProtocolTCP}}}}
 	service.Finalizers = []string{"a", "b"}
@@ -80,7 +80,7 @@ func TestValuesAreFoundByTheKeysOfTheirListItem(t *testing.T) {
 	}
 }
 
-func TestAFindingAboutNothingIsEmpty(t *testing.T) {
+func TestDescribe_WithoutObjectIsEmpty(t *testing.T) {
 	got := drift.Describe("Service/x", nil, nil, nil)
 	if diff := cmp.Diff(v1alpha1.DriftFinding{Object: "Service/x", Manager: drift.Unknown}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -12,8 +12,8 @@ import (
 )
 
 // Remover is the field manager that removes foreign fields. It differs from the manager that
-// applies: fields under its name were added to the answer of the removal, by a default of
-// the API server or a webhook, and do not belong to the hub.
+// applies. Fields under its name do not belong to the hub: they are defaults of the API
+// server, or a webhook added them to the removal.
 const Remover = v1alpha1.FieldManager + "-remover"
 
 var (

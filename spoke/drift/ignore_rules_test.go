@@ -9,13 +9,13 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 )
 
-// A user copies a path from the status into a rule.
 func TestFieldPattern_ParsesEveryPathOfIntent(t *testing.T) {
-	_, _, wanted := statefulSet(t)
-	for p := range wanted.All() {
-		shown := strings.TrimPrefix(p.String(), ".")
-		if got, err := fieldpattern.Parse(shown); err != nil || got != shown {
-			t.Errorf("%q: %q, %v", shown, got, err)
+	// A user copies a path from the status into a rule.
+	_, _, intentFields := statefulSet(t)
+	for p := range intentFields.All() {
+		text := strings.TrimPrefix(p.String(), ".")
+		if got, err := fieldpattern.Parse(text); err != nil || got != text {
+			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
 }

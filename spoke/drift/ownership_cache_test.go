@@ -10,28 +10,27 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 )
 
-// What we own of one object is read once for all that have the same entry, so no look at
-// one may show in the next.
-func TestALookAtOneObjectDoesNotShowInTheLookAtTheNext(t *testing.T) {
-	intent, hash, wanted := statefulSet(t)
+func TestUnownedFields_AreTheSameAfterOtherCalls(t *testing.T) {
+	// Objects with an equal entry share one parsed set, which no call can change.
+	intent, hash, intentFields := statefulSet(t)
 	replicas, management := path("spec", "replicas"), path("spec", "podManagementPolicy")
-	before := holding(intent, without(wanted, replicas))
-	lost := drift.UnownedFields(wanted, before)
+	first := liveObject(intent, without(intentFields, replicas))
+	unowned := drift.UnownedFields(intentFields, first)
 	policy := drift.Policy{Foreign: v1alpha1.ForeignRemove}
 
-	drift.Diff(wanted, hash, before, drift.NewFields(management))
-	drift.UnownedFields(drift.NewFields(replicas, management), before)
-	policy.ForeignFields("StatefulSet", wanted, before)
-	drift.Owns(before, replicas)
+	drift.Diff(intentFields, hash, first, drift.NewFields(management))
+	drift.UnownedFields(drift.NewFields(replicas, management), first)
+	policy.ForeignFields("StatefulSet", intentFields, first)
+	drift.Owns(first, replicas)
 
-	again := holding(intent, without(wanted, replicas))
-	if now := drift.UnownedFields(wanted, again); !now.Equals(lost) || !now.Equals(drift.NewFields(replicas)) {
-		t.Errorf("missing %s, before %s, want spec.replicas", now, lost)
+	second := liveObject(intent, without(intentFields, replicas))
+	if got := drift.UnownedFields(intentFields, second); !got.Equals(unowned) || !got.Equals(drift.NewFields(replicas)) {
+		t.Errorf("unowned fields %s, before %s, want spec.replicas", got, unowned)
 	}
 }
 
-// holding is the object of an intent of which we own these fields.
-func holding(intent *unstructured.Unstructured, owned *drift.Fields) *unstructured.Unstructured {
+// liveObject returns the live object of an intent of which the hub owns these fields.
+func liveObject(intent *unstructured.Unstructured, owned *drift.Fields) *unstructured.Unstructured {
 	live := intent.DeepCopy()
 	patched := entry(v1alpha1.FieldManager, metav1.ManagedFieldsOperationUpdate, "", noon, drift.NewFields(path("spec", "podManagementPolicy")))
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{ours(owned), patched, by("mesh", noon, path("spec", "template", "spec", "hostNetwork"))})

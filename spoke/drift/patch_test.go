@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-func TestFewSingleValuesOfTheSpecArePatchedBack(t *testing.T) {
+func TestPatch_CorrectsFewScalarsOfSpec(t *testing.T) {
 	intent := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"labels": map[string]any{"a": "b"}},
 		"spec": map[string]any{
@@ -20,28 +20,28 @@ func TestFewSingleValuesOfTheSpecArePatchedBack(t *testing.T) {
 	container := fieldpath.KeyByFields("name", "memcached")
 	for _, c := range []struct {
 		name    string
-		missing []fieldpath.Path
+		drifted []fieldpath.Path
 		want    string
 	}{
 		{"a number", []fieldpath.Path{path("spec", "replicas")}, `{"metadata":{"uid":"u"},"spec":{"replicas":3}}`},
 		{"a zero", []fieldpath.Path{path("spec", "minReadySeconds")}, `{"metadata":{"uid":"u"},"spec":{"minReadySeconds":0}}`},
-		{"two fields, one of them deep", []fieldpath.Path{path("spec", "replicas"), path("spec", "template", "spec", "enableServiceLinks")},
+		{"two fields, one of them nested", []fieldpath.Path{path("spec", "replicas"), path("spec", "template", "spec", "enableServiceLinks")},
 			`{"metadata":{"uid":"u"},"spec":{"replicas":3,"template":{"spec":{"enableServiceLinks":false}}}}`},
 		{"a name with dots and a slash", []fieldpath.Path{path("spec", "selector", "app.kubernetes.io/name")},
 			`{"metadata":{"uid":"u"},"spec":{"selector":{"app.kubernetes.io/name":"memcached"}}}`},
-		{"an item of a list", []fieldpath.Path{path("spec", "template", "spec", "containers", container, "image")}, ""},
-		{"one that can and one that cannot", []fieldpath.Path{path("spec", "replicas"), path("spec", "template", "spec", "containers", container, "image")}, ""},
-		{"a mark of ours: an apply must be able to let go of it", []fieldpath.Path{path("metadata", "labels", "a")}, ""},
+		{"a list item", []fieldpath.Path{path("spec", "template", "spec", "containers", container, "image")}, ""},
+		{"a scalar and a list item", []fieldpath.Path{path("spec", "replicas"), path("spec", "template", "spec", "containers", container, "image")}, ""},
+		{"a label of the hub, which an apply must be able to remove", []fieldpath.Path{path("metadata", "labels", "a")}, ""},
 		{"a whole map", []fieldpath.Path{path("spec", "selector")}, ""},
 		{"a field that the intent lacks", []fieldpath.Path{path("spec", "paused")}, ""},
-		{"nothing", nil, ""},
+		{"no fields", nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var missing *Fields
-			if c.missing != nil {
-				missing = fieldpath.NewSet(c.missing...)
+			var drifted *Fields
+			if c.drifted != nil {
+				drifted = fieldpath.NewSet(c.drifted...)
 			}
-			if got := string(Patch(intent, "u", missing)); got != c.want {
+			if got := string(Patch(intent, "u", drifted)); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})

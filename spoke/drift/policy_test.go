@@ -13,38 +13,38 @@ import (
 
 const containerPath = `spec.template.spec.containers[name="memcached"]`
 
-func TestYieldedIsWhatARuleNamesAndAnotherManagerHolds(t *testing.T) {
-	intent, _, wanted := statefulSet(t)
+func TestIgnoredFields_MatchRuleAndOtherManager(t *testing.T) {
+	intent, _, intentFields := statefulSet(t)
 	limit := path("spec", "template", "spec", "containers", named("memcached"), "resources", "limits", "memory")
-	argocd := entry("argocd", metav1.ManagedFieldsOperationApply, "", noon, wanted)
+	argocd := entry("argocd", metav1.ManagedFieldsOperationApply, "", noon, intentFields)
 	for _, c := range []struct {
 		name, why string
 		rules     []v1alpha1.DriftIgnore
 		entries   []metav1.ManagedFieldsEntry
 		want      []string
 	}{
-		{"no rule", "nothing is left to others", nil, []metav1.ManagedFieldsEntry{by("hpa", noon, replicas)}, nil},
-		{"by path", "somebody else holds it", []v1alpha1.DriftIgnore{{Path: "spec.replicas"}}, []metav1.ManagedFieldsEntry{by("hpa", noon, replicas, image)}, []string{"spec.replicas"}},
-		{"by path, held through a subresource", "it is held all the same", []v1alpha1.DriftIgnore{{Path: "spec.replicas"}},
-			[]metav1.ManagedFieldsEntry{entry("kcm", metav1.ManagedFieldsOperationUpdate, "scale", noon, without(wanted.Intersection(wanted), image))}, []string{"spec.replicas"}},
-		{"by path, held by nobody", "it is ours again", []v1alpha1.DriftIgnore{{Path: "spec.replicas"}}, []metav1.ManagedFieldsEntry{by("hpa", noon, image)}, nil},
-		{"by path, held by us", "we leave nothing to ourselves", []v1alpha1.DriftIgnore{{Path: "spec.replicas"}}, []metav1.ManagedFieldsEntry{ours(wanted)}, nil},
-		{"by path and manager", "another manager may not", []v1alpha1.DriftIgnore{{Path: "spec.replicas", Manager: "hpa"}},
+		{"no rule", "every field is corrected", nil, []metav1.ManagedFieldsEntry{by("hpa", noon, replicas)}, nil},
+		{"by path", "another manager owns the field", []v1alpha1.DriftIgnore{{Path: "spec.replicas"}}, []metav1.ManagedFieldsEntry{by("hpa", noon, replicas, image)}, []string{"spec.replicas"}},
+		{"by path, owned through a subresource", "the other manager owns the field", []v1alpha1.DriftIgnore{{Path: "spec.replicas"}},
+			[]metav1.ManagedFieldsEntry{entry("kcm", metav1.ManagedFieldsOperationUpdate, "scale", noon, without(intentFields.Intersection(intentFields), image))}, []string{"spec.replicas"}},
+		{"by path, without an owner", "the hub owns the field again", []v1alpha1.DriftIgnore{{Path: "spec.replicas"}}, []metav1.ManagedFieldsEntry{by("hpa", noon, image)}, nil},
+		{"by path, owned by the hub", "no other manager owns the field", []v1alpha1.DriftIgnore{{Path: "spec.replicas"}}, []metav1.ManagedFieldsEntry{ours(intentFields)}, nil},
+		{"by path and manager", "the rule names another manager", []v1alpha1.DriftIgnore{{Path: "spec.replicas", Manager: "hpa"}},
 			[]metav1.ManagedFieldsEntry{by("kubectl-scale", noon, replicas)}, nil},
-		{"by manager", "whatever it holds", []v1alpha1.DriftIgnore{{Manager: "hpa"}},
+		{"by manager", "the rule covers every field of the manager", []v1alpha1.DriftIgnore{{Manager: "hpa"}},
 			[]metav1.ManagedFieldsEntry{by("hpa", noon, replicas, image), by("kubectl-edit", noon, limit)},
 			[]string{"spec.replicas", containerPath + ".image"}},
-		{"of another kind", "the rule is about Services", []v1alpha1.DriftIgnore{{Kind: "Service", Path: "spec.replicas"}}, []metav1.ManagedFieldsEntry{by("hpa", noon, replicas)}, nil},
-		{"by a path that holds it", "a path covers what is below it", []v1alpha1.DriftIgnore{{Kind: "StatefulSet", Path: containerPath}},
+		{"of another kind", "the rule names Services", []v1alpha1.DriftIgnore{{Kind: "Service", Path: "spec.replicas"}}, []metav1.ManagedFieldsEntry{by("hpa", noon, replicas)}, nil},
+		{"by the path of a parent", "a path covers all fields below it", []v1alpha1.DriftIgnore{{Kind: "StatefulSet", Path: containerPath}},
 			[]metav1.ManagedFieldsEntry{by("vpa", noon, replicas, limit)}, []string{containerPath + ".resources.limits.memory"}},
-		{"by a path that begins like it", "a name counts as a whole", []v1alpha1.DriftIgnore{{Path: "metadata.labels.app"}},
+		{"by a path with a common prefix", "a name matches as a whole", []v1alpha1.DriftIgnore{{Path: "metadata.labels.app"}},
 			[]metav1.ManagedFieldsEntry{by("helm", noon, label)}, nil},
-		{"by a name with dots", "names of labels hold dots", []v1alpha1.DriftIgnore{{Path: "metadata.labels." + v1alpha1.LabelInstance}},
+		{"by a name with dots", "names of labels contain dots", []v1alpha1.DriftIgnore{{Path: "metadata.labels." + v1alpha1.LabelInstance}},
 			[]metav1.ManagedFieldsEntry{by("helm", noon, label)}, []string{"metadata.labels." + v1alpha1.LabelInstance}},
-		{"the marks", "without them the hub would not know its children again", []v1alpha1.DriftIgnore{{Path: "metadata"}},
-			[]metav1.ManagedFieldsEntry{by("helm", noon, mark, label, path("metadata", "annotations", v1alpha1.AnnotationOwner), path("metadata", "labels", v1alpha1.LabelCacheCluster))},
+		{"the labels and annotations of the hub", "without them the hub would not recognize its children", []v1alpha1.DriftIgnore{{Path: "metadata"}},
+			[]metav1.ManagedFieldsEntry{by("helm", noon, hashPath, label, path("metadata", "annotations", v1alpha1.AnnotationOwner), path("metadata", "labels", v1alpha1.LabelCacheCluster))},
 			[]string{"metadata.labels." + v1alpha1.LabelInstance}},
-		{"a list item and its key", "an item without its key can't be applied", []v1alpha1.DriftIgnore{{Path: "spec.template.spec.containers", Manager: "argocd"}},
+		{"a list item and its key", "an item without its key cannot be applied", []v1alpha1.DriftIgnore{{Path: "spec.template.spec.containers", Manager: "argocd"}},
 			[]metav1.ManagedFieldsEntry{argocd}, []string{containerPath + ".args", containerPath + ".image"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -54,33 +54,33 @@ func TestYieldedIsWhatARuleNamesAndAnotherManagerHolds(t *testing.T) {
 			}
 			live := intent.DeepCopy()
 			live.SetManagedFields(c.entries)
-			yielded := policy.IgnoredFields("StatefulSet", wanted, live)
-			got := pathsOf(yielded)
+			ignored := policy.IgnoredFields("StatefulSet", intentFields, live)
+			got := pathsOf(ignored)
 			if c.name == "a list item and its key" {
 				got = got[:2]
-				if yielded.Has(path("spec", "template", "spec", "containers", named("memcached"), "name")) {
-					t.Error("the key of a list item is yielded")
+				if ignored.Has(path("spec", "template", "spec", "containers", named("memcached"), "name")) {
+					t.Error("the key of a list item is ignored")
 				}
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
-			reduced, err := drift.RemoveFields(typer, intent, yielded)
+			reduced, err := drift.RemoveFields(typer, intent, ignored)
 			if err != nil {
 				t.Fatal(err)
 			}
-			left, err := drift.IntentFields(typer, reduced)
+			remaining, err := drift.IntentFields(typer, reduced)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := wanted.Difference(yielded); !left.Equals(want) {
-				t.Errorf("an apply of what is left would own %s more and %s less", left.Difference(want), want.Difference(left))
+			if want := intentFields.Difference(ignored); !remaining.Equals(want) {
+				t.Errorf("an apply of the reduced intent would own %s more and %s less", remaining.Difference(want), want.Difference(remaining))
 			}
 		})
 	}
 }
 
-func TestAnIntentIsNotChangedByWhatItYields(t *testing.T) {
+func TestRemoveFields_DoesNotChangeIntent(t *testing.T) {
 	intent, _, _ := statefulSet(t)
 	before := intent.DeepCopy()
 	requests := path("spec", "template", "spec", "containers", named("memcached"), "resources", "requests", "memory")
@@ -89,12 +89,12 @@ func TestAnIntentIsNotChangedByWhatItYields(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, intent); diff != "" {
-		t.Errorf("the intent was changed:\n%s", diff)
+		t.Errorf("the intent changed (-want +got):\n%s", diff)
 	}
 	if _, found, _ := unstructured.NestedFieldNoCopy(reduced.Object, "spec", "replicas"); found {
-		t.Error("replicas are still there")
+		t.Error("the reduced intent contains the replicas")
 	}
 	if reduced.GetName() != intent.GetName() || reduced.GetKind() != intent.GetKind() {
-		t.Errorf("%s %q", reduced.GetKind(), reduced.GetName())
+		t.Errorf("reduced intent of %s %q", reduced.GetKind(), reduced.GetName())
 	}
 }

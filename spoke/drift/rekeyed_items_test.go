@@ -21,17 +21,17 @@ func object(spec map[string]any, entries ...metav1.ManagedFieldsEntry) *unstruct
 func port(n int64, name string, more ...string) map[string]any {
 	p := map[string]any{"name": name, "port": n, "protocol": "TCP"}
 	for _, field := range more {
-		p[field] = "theirs"
+		p[field] = "other"
 	}
 	return p
 }
 
 func portKey(n int64) any { return fieldpath.KeyByFields("port", n, "protocol", "TCP") }
 
-func TestAnItemUnderAnotherKeyIsOursOnlyWhereNamesAreUnique(t *testing.T) {
+func TestRekeyedItems_MatchByNameOnlyWhereNamesAreUnique(t *testing.T) {
 	client := path("spec", "ports", portKey(11211))
-	mount := func(at string) map[string]any { return map[string]any{"name": "data", "mountPath": at} }
-	ourMount := path("spec", "mounts", fieldpath.KeyByFields("mountPath", "/data"))
+	mount := func(mountPath string) map[string]any { return map[string]any{"name": "data", "mountPath": mountPath} }
+	mountItem := path("spec", "mounts", fieldpath.KeyByFields("mountPath", "/data"))
 	list := func(name string, items ...any) map[string]any { return map[string]any{name: items} }
 	for _, c := range []struct {
 		name         string
@@ -40,14 +40,14 @@ func TestAnItemUnderAnotherKeyIsOursOnlyWhereNamesAreUnique(t *testing.T) {
 		item         fieldpath.Path
 		want         []drift.Edit
 	}{
-		{"another number", list("ports", port(11211, "client")), list("ports", port(11300, "client")), nil, client, []drift.Edit{{Pointer: "/spec/ports/0/port", Value: int64(11211)}}},
-		{"another number, with what others added", list("ports", port(11211, "client")), list("ports", port(9, "debug"), port(11300, "client", "appProtocol")), nil, client,
+		{"another port number", list("ports", port(11211, "client")), list("ports", port(11300, "client")), nil, client, []drift.Edit{{Pointer: "/spec/ports/0/port", Value: int64(11211)}}},
+		{"another port number and a foreign field", list("ports", port(11211, "client")), list("ports", port(9, "debug"), port(11300, "client", "appProtocol")), nil, client,
 			[]drift.Edit{{Pointer: "/spec/ports/1/port", Value: int64(11211)}}},
-		{"gone", list("ports", port(11211, "client")), list("ports", port(9, "debug")), nil, client, nil},
-		{"there, beside one that took its name", list("ports", port(11211, "client")), list("ports", port(11211, "x"), port(9, "client")), nil, client, nil},
-		{"ours of an earlier wish", list("ports", port(11211, "client")), list("ports", port(9, "client")),
-			[]metav1.ManagedFieldsEntry{oursHolds(portKey(9))}, client, nil},
-		{"two mounts of one volume", list("mounts", mount("/data")), list("mounts", mount("/backup")), nil, ourMount, nil},
+		{"removed item", list("ports", port(11211, "client")), list("ports", port(9, "debug")), nil, client, nil},
+		{"item present, with its name in another item", list("ports", port(11211, "client")), list("ports", port(11211, "x"), port(9, "client")), nil, client, nil},
+		{"item of an earlier intent", list("ports", port(11211, "client")), list("ports", port(9, "client")),
+			[]metav1.ManagedFieldsEntry{portEntry(portKey(9))}, client, nil},
+		{"two mounts of one volume", list("mounts", mount("/data")), list("mounts", mount("/backup")), nil, mountItem, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var edits []drift.Edit
@@ -61,37 +61,37 @@ func TestAnItemUnderAnotherKeyIsOursOnlyWhereNamesAreUnique(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatTheLastComerPutBesideARefusedFieldMakesRoom(t *testing.T) {
+func TestSiblingEdits_RemoveSiblingsOfLatestManager(t *testing.T) {
 	tcp, exec, delay := path("spec", "probe", "tcpSocket", "port"), path("spec", "probe", "exec", "command"), path("spec", "probe", "initialDelaySeconds")
 	limit, image := path("spec", "limit"), path("spec", "image")
 	intent := object(map[string]any{"image": "memcached:1", "probe": map[string]any{"tcpSocket": map[string]any{"port": int64(1)}}})
 	live := object(map[string]any{"image": "evil", "limit": int64(3), "probe": map[string]any{"exec": map[string]any{"command": "true"}, "initialDelaySeconds": int64(9)}},
 		by("team", noon, delay), by("scaler", noon, limit), by("kubectl", noon.Add(time.Minute), exec, image))
-	wanted := drift.NewFields(tcp, image)
-	missing := drift.NewFields(tcp, image)
-	putBack := []drift.Edit{{Pointer: "/spec/image", Value: "memcached:1"}, {Pointer: "/spec/probe/tcpSocket", Value: map[string]any{"port": int64(1)}}}
+	intentFields := drift.NewFields(tcp, image)
+	drifted := drift.NewFields(tcp, image)
+	restored := []drift.Edit{{Pointer: "/spec/image", Value: "memcached:1"}, {Pointer: "/spec/probe/tcpSocket", Value: map[string]any{"port": int64(1)}}}
 	for _, c := range []struct {
-		name    string
-		policy  drift.Policy
-		refused []string
-		want    []drift.Edit
+		name     string
+		policy   drift.Policy
+		rejected []string
+		want     []drift.Edit
 	}{
-		{"the probe's handler", drift.Policy{}, []string{"spec.probe.tcpSocket"}, append([]drift.Edit{{Pointer: "/spec/probe/exec"}}, putBack...)},
-		{"a rule keeps it", drift.Policy{Ignore: []drift.Rule{{Manager: "kubectl"}}}, []string{"spec.probe.tcpSocket"},
-			append([]drift.Edit{{Pointer: "/spec/probe/initialDelaySeconds"}}, putBack...)},
-		{"something elsewhere", drift.Policy{}, []string{"metadata.labels"}, nil},
-		{"nothing is named", drift.Policy{}, nil, nil},
-		{"the struct above, of which the last comer holds nothing else", drift.Policy{Ignore: []drift.Rule{{Manager: "scaler"}}}, []string{"spec"}, nil},
+		{"the probe's handler", drift.Policy{}, []string{"spec.probe.tcpSocket"}, append([]drift.Edit{{Pointer: "/spec/probe/exec"}}, restored...)},
+		{"a handler that a rule covers", drift.Policy{Ignore: []drift.Rule{{Manager: "kubectl"}}}, []string{"spec.probe.tcpSocket"},
+			append([]drift.Edit{{Pointer: "/spec/probe/initialDelaySeconds"}}, restored...)},
+		{"a rejected field elsewhere", drift.Policy{}, []string{"metadata.labels"}, nil},
+		{"no rejected field", drift.Policy{}, nil, nil},
+		{"the parent struct, where the latest manager owns no other field", drift.Policy{Ignore: []drift.Rule{{Manager: "scaler"}}}, []string{"spec"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, c.policy.SiblingEdits(intent, live, wanted, missing, c.refused)); diff != "" {
+			if diff := cmp.Diff(c.want, c.policy.SiblingEdits(intent, live, intentFields, drifted, c.rejected)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// oursHolds is an entry of ours that holds one port.
-func oursHolds(key any) metav1.ManagedFieldsEntry {
+// portEntry returns an entry of the hub that owns one port.
+func portEntry(key any) metav1.ManagedFieldsEntry {
 	return ours(drift.NewFields(path("spec", "ports", key), path("spec", "ports", key, "port")))
 }

@@ -2,8 +2,8 @@
 //
 // # Input and output
 //
-// Observe takes the StatefulSet and its pods, and returns the state of the member, the number
-// of ready pods, and the reason why pods are not ready. PodProblem does so for one pod.
+// Observe takes the StatefulSet and its pods. It returns the state of the member, the number of
+// ready pods, and the reason why pods are not ready. PodProblem returns the reason for one pod.
 // PodRefusal takes the events of the StatefulSet, and returns why the member refuses pods.
 //
 // # Promises
