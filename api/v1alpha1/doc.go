@@ -2,15 +2,14 @@
 //
 // Two kinds, both namespaced:
 //
-//   - CacheCluster is what a user writes on the hub: one cache and the member
-//     clusters that shall run it.
-//   - MemberCache is what the hub writes, one for each chosen member: the same
-//     cache after overrides. The spoke controller reports into its status.
+//   - CacheCluster is the object of the user on the hub: one cache, and the member
+//     clusters that run it.
+//   - MemberCache is the object of the hub for one member: the same cache after
+//     overrides. The spoke controller writes its status.
 //
-// Each object has one controller that writes its spec and one that writes its
-// status. The package holds types, validation markers and the vocabulary of
-// condition types, reasons and labels; it does nothing and imports nothing of
-// this project.
+// Each object has one writer of its spec and one writer of its status. The package
+// contains types, validation markers, and the condition types, reasons and labels.
+// It imports no other package of this project.
 //
 // +kubebuilder:object:generate=true
 // +groupName=cache.reconcile-lab.io

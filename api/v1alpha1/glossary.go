@@ -2,7 +2,7 @@ package v1alpha1
 
 import "slices"
 
-// TermKind is what a word of a status is.
+// TermKind is the kind of a term.
 // +kubebuilder:object:generate=false
 type TermKind string
 
@@ -14,76 +14,76 @@ const (
 	TermReason    TermKind = "reason"
 )
 
-// Objects whose status holds a term.
+// Objects whose status contains a term.
 const (
-	onCacheCluster = "CacheCluster"
-	onMember       = "member"
-	onBoth         = "CacheCluster, MemberCache"
-	onMemberCache  = "MemberCache"
-	onProfile      = "ClusterProfile"
+	objectCacheCluster = "CacheCluster"
+	objectMember       = "member"
+	objectCaches       = "CacheCluster, MemberCache"
+	objectMemberCache  = "MemberCache"
+	objectProfile      = "ClusterProfile"
 )
 
-// Term explains one word that can stand in a status.
+// Term is one condition type, state, error class or reason, with its meaning.
 // +kubebuilder:object:generate=false
 type Term struct {
 	Word string   `json:"word"`
 	Kind TermKind `json:"kind"`
-	// On is what the status is of: CacheCluster, MemberCache, ClusterProfile, or
-	// member for an entry of a CacheCluster and its MemberCache.
-	On string `json:"on"`
-	// Class of the error that a reason stands for, or empty.
+	// Object is the kind whose status contains the term. The value member stands for
+	// the entry of a member in a CacheCluster, and for its MemberCache.
+	Object string `json:"on"`
+	// Class is the error class of a reason, or empty.
 	Class   ErrorClass `json:"class,omitempty"`
 	Meaning string     `json:"meaning"`
-	// Remedy is what to do, or who has to act.
+	// Remedy is the action to take; for an error class, who has to act.
 	Remedy string `json:"remedy,omitempty"`
-	// NextTry of an error class.
-	NextTry string `json:"nextTry,omitempty"`
+	// Retry is the time of the next attempt of an error class.
+	Retry string `json:"nextTry,omitempty"`
 }
 
 const (
 	noRemedy = "none needed"
-	joinIt   = "`reconcile-lab join NAME --kubeconfig FILE`"
+	join     = "`reconcile-lab join NAME --kubeconfig FILE`"
 )
 
-// Glossary gives every word that can stand in a status, each kind together. It is
-// the one source of docs/conditions.md and of `reconcile-lab explain`.
+// Glossary returns all terms of a status, grouped by kind. It is the source of
+// docs/conditions.md and of `reconcile-lab explain`.
 func Glossary() []Term {
 	return slices.Concat(conditionTerms, stateTerms, classTerms, cacheClusterTerms, memberTerms, profileTerms)
 }
 
 var conditionTerms = []Term{
-	{Word: ConditionReady, Kind: TermCondition, On: onBoth, Meaning: "every wanted pod is ready, and the children are as the spec asks. `Unknown` while a member cannot be seen and the others are ready"},
-	{Word: ConditionProgressing, Kind: TermCondition, On: onCacheCluster, Meaning: "at least one member is moving towards the spec"},
-	{Word: ConditionDegraded, Kind: TermCondition, On: onCacheCluster, Meaning: "pods fail in at least one member"},
-	{Word: ConditionPlaced, Kind: TermCondition, On: onCacheCluster, Meaning: "placement chose at least one member, and every member that it names exists"},
-	{Word: ConditionApplied, Kind: TermCondition, On: onMemberCache, Meaning: "the children in the member are as the spec asks"},
-	{Word: ConditionDrifted, Kind: TermCondition, On: onBoth, Meaning: "only present while True: something differs in a member and is not put back; `openDrifts` says what and who did it"},
-	{Word: ConditionReconciling, Kind: TermCondition, On: onBoth, Meaning: "only present while True: work is going on ([kstatus](https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md) shows InProgress)"},
-	{Word: ConditionStalled, Kind: TermCondition, On: onBoth, Meaning: "only present while True: nothing moves until somebody acts (kstatus shows Failed)"},
-	{Word: ConditionAbandoned, Kind: TermCondition, On: onCacheCluster, Meaning: "only present while there is something to tell: children were left behind in the members that the message names. `False` if the annotation that lets members go names one that does not exist"},
-	{Word: ConditionReachable, Kind: TermCondition, On: onProfile, Meaning: "the hub can talk to the member with the credential that it has"},
-	{Word: ConditionCredentialExpiring, Kind: TermCondition, On: onProfile, Meaning: "the hub's credential for the member ends within 30 days (or within the last third of its life, if that is shorter), or has ended. Absent if it has no end"},
-	{Word: ConditionLeftovers, Kind: TermCondition, On: onProfile, Meaning: "only present while True: the member holds children that no MemberCache of this hub owns"},
+	{Word: ConditionReady, Kind: TermCondition, Object: objectCaches, Meaning: "every desired pod is ready, and the children have the desired values. `Unknown` if a member is unreachable and all others are ready"},
+	{Word: ConditionProgressing, Kind: TermCondition, Object: objectCacheCluster, Meaning: "at least one member moves towards the desired state"},
+	{Word: ConditionDegraded, Kind: TermCondition, Object: objectCacheCluster, Meaning: "pods fail in at least one member"},
+	{Word: ConditionPlaced, Kind: TermCondition, Object: objectCacheCluster, Meaning: "the placement selects at least one member, and every member that it names exists"},
+	{Word: ConditionApplied, Kind: TermCondition, Object: objectMemberCache, Meaning: "the children in the member have the desired values"},
+	{Word: ConditionDrifted, Kind: TermCondition, Object: objectCaches, Meaning: "drift remains in a member; `openDrifts` lists the fields and their managers. Present only while True"},
+	{Word: ConditionReconciling, Kind: TermCondition, Object: objectCaches, Meaning: "a change is in progress ([kstatus](https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md) shows InProgress). Present only while True"},
+	{Word: ConditionStalled, Kind: TermCondition, Object: objectCaches, Meaning: "the cache is blocked until someone acts, or until the cause ends (kstatus shows Failed). Present only while True"},
+	{Word: ConditionAbandoned, Kind: TermCondition, Object: objectCacheCluster, Meaning: "children are orphaned in the members that the message names. `False` if the annotation `cache.reconcile-lab.io/abandon` names a member that does not exist. Otherwise absent"},
+	{Word: ConditionReachable, Kind: TermCondition, Object: objectProfile, Meaning: "the hub can connect to the member with its credential"},
+	{Word: ConditionCredentialExpiring, Kind: TermCondition, Object: objectProfile, Meaning: "the credential expires within 30 days, or within the last third of its validity if that is shorter, or has expired. Absent without an expiry time"},
+	{Word: ConditionLeftovers, Kind: TermCondition, Object: objectProfile, Meaning: "the member has orphaned children: no MemberCache of this hub owns them. Present only while True"},
 }
 
 var stateTerms = []Term{
-	{Word: string(MemberReady), Kind: TermState, On: onMember, Meaning: "the children are as desired and every wanted pod is ready"},
-	{Word: string(MemberProgressing), Kind: TermState, On: onMember, Meaning: "moving towards the desired state"},
-	{Word: string(MemberDegraded), Kind: TermState, On: onMember, Meaning: "the children are as desired, but pods fail"},
-	{Word: string(MemberBlocked), Kind: TermState, On: onMember, Meaning: "nothing moves until somebody does what the hint says"},
-	{Word: string(MemberUnreachable), Kind: TermState, On: onMember, Meaning: "the member does not answer, so nothing is known about it"},
-	{Word: string(MemberDeleting), Kind: TermState, On: onMember, Meaning: "the children are being removed"},
+	{Word: string(MemberReady), Kind: TermState, Object: objectMember, Meaning: "the children have the desired values, and every desired pod is ready"},
+	{Word: string(MemberProgressing), Kind: TermState, Object: objectMember, Meaning: "the member moves towards the desired state"},
+	{Word: string(MemberDegraded), Kind: TermState, Object: objectMember, Meaning: "the children have the desired values, but pods fail"},
+	{Word: string(MemberBlocked), Kind: TermState, Object: objectMember, Meaning: "the member is blocked until someone follows the hint, or until the cause ends (`selfResolving`)"},
+	{Word: string(MemberUnreachable), Kind: TermState, Object: objectMember, Meaning: "the member does not answer; its current state is unknown"},
+	{Word: string(MemberDeleting), Kind: TermState, Object: objectMember, Meaning: "the children are being deleted"},
 }
 
 var classTerms = []Term{
-	{Word: string(ClassInvalid), Kind: TermClass, On: onMember, Meaning: "the spec cannot be met as it is",
-		Remedy: "you, in the spec", NextTry: "when the spec changes"},
-	{Word: string(ClassBlocked), Kind: TermClass, On: onMember, Meaning: "something in the member or on the hub is in the way",
-		Remedy: "you, in the member or on the hub", NextTry: "on the event it waits for, else after 5 s, doubling up to 5 min (1 min for somebody else's object)"},
-	{Word: string(ClassConflict), Kind: TermClass, On: onMember, Meaning: "another manager keeps changing a field back",
-		Remedy: "whoever runs the other controller", NextTry: "slower each time"},
-	{Word: string(ClassUnreachable), Kind: TermClass, On: onMember, Meaning: "the member's API server does not answer, or does not take the credential",
-		Remedy: "whoever runs the member or its network", NextTry: "when a probe of the member succeeds; while it still counts as connected, as Transient"},
-	{Word: string(ClassTransient), Kind: TermClass, On: onMember, Meaning: "the API server answered with an error that usually passes",
-		Remedy: "nobody", NextTry: "after 100 ms, doubling up to 1 min, and not before the time that the API server asks for (up to 5 min)"},
+	{Word: string(ClassInvalid), Kind: TermClass, Object: objectMember, Meaning: "the spec cannot be applied",
+		Remedy: "the user, in the spec", Retry: "when the spec changes"},
+	{Word: string(ClassBlocked), Kind: TermClass, Object: objectMember, Meaning: "an object or a setting in the member or on the hub prevents the change",
+		Remedy: "the user, in the member or on the hub", Retry: "on the event that removes the cause, or after 5 s, doubling up to 5 min (1 min for another owner's object)"},
+	{Word: string(ClassConflict), Kind: TermClass, Object: objectMember, Meaning: "another controller reverts the same correction repeatedly",
+		Remedy: "the operator of the other controller", Retry: "after 30 s, then after 1, 2, 4 and 5 min"},
+	{Word: string(ClassUnreachable), Kind: TermClass, Object: objectMember, Meaning: "the API server of the member does not answer, or refuses the credential",
+		Remedy: "the operator of the member or of its network", Retry: "when a probe of the member succeeds; as Transient while the member is still connected"},
+	{Word: string(ClassTransient), Kind: TermClass, Object: objectMember, Meaning: "the API server responded with an error that is usually temporary",
+		Remedy: "no one; the hub retries", Retry: "after 100 ms, doubling up to 1 min, and not before the time that the API server requests (up to 5 min)"},
 }

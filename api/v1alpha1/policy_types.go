@@ -1,82 +1,82 @@
 package v1alpha1
 
-// Policies say what the hub may do in a member beyond keeping the children as the
-// template asks.
+// Policies are the rules for drift, for existing objects, for immutable fields and
+// for deletion.
 type Policies struct {
-	// Drift says what happens when somebody else changes a child.
+	// Drift is the policy for changes of a child by other clients.
 	// +optional
 	Drift *DriftPolicy `json:"drift,omitempty"`
 
-	// Takeover says what happens where an object of a child's name exists already
-	// and was not made for this CacheCluster: Never leaves it alone, IfMatching takes
-	// it over if its spec is what the child's would be, Always makes it so. What
-	// another CacheCluster or another hub made is never taken over.
+	// Takeover is the policy for an existing object that has the name of a child and
+	// no owner mark. Never: do not change the object. IfMatching: take it over if its
+	// spec has the desired values. Always: take it over and write the desired values.
+	// An object of another CacheCluster or another hub is never taken over.
 	// +kubebuilder:default=Never
 	// +optional
 	Takeover Takeover `json:"takeover,omitempty"`
 
-	// Recreate is the consent to delete and create a child whose field cannot be
-	// changed in place. OrphanPods recreates the StatefulSet around its running pods,
-	// none of which restarts for that; a Service is deleted and created.
+	// Recreate is the consent to delete and create a child if an immutable field
+	// changed. Never: the member is Blocked. OrphanPods: recreate the StatefulSet and
+	// keep its pods running; a Service is deleted and created.
 	// +kubebuilder:default=Never
 	// +optional
 	Recreate Recreate `json:"recreate,omitempty"`
 
-	// Deletion says what becomes of the children when the CacheCluster is deleted or
-	// no longer placed in a member.
+	// Deletion is the policy for the children of a CacheCluster that is deleted, or no
+	// longer placed in a member.
 	// +optional
 	Deletion *DeletionPolicy `json:"deletion,omitempty"`
 }
 
-// DriftPolicy says what happens when somebody else changes a child.
+// DriftPolicy is the policy for changes of a child by other clients.
 type DriftPolicy struct {
-	// Policy Correct puts back what drifts; Report writes nothing and says what
-	// drifted in the condition Drifted and in events. A child that was deleted is
-	// created again under Correct only.
+	// Policy is the action on drift. Correct: write the desired values, and recreate a
+	// deleted child. Report: write nothing, and report the drift in the condition
+	// Drifted, in openDrifts and in events.
 	// +kubebuilder:default=Correct
 	// +optional
 	Policy DriftAction `json:"policy,omitempty"`
 
-	// Foreign says what happens to fields that others add inside the pod template,
-	// such as an injected sidecar: Keep leaves them, Report says so in the condition
-	// Drifted, Remove removes them. The annotation of kubectl rollout restart and
-	// everything outside the pod template always stay.
+	// Foreign is the action on fields that other clients add to the pod template, such
+	// as a sidecar. Keep: keep them. Report: keep them, and report them in the
+	// condition Drifted. Remove: remove them. The annotation of kubectl rollout restart
+	// and fields outside the pod template always stay.
 	// +kubebuilder:default=Keep
 	// +optional
 	Foreign ForeignAction `json:"foreign,omitempty"`
 
-	// Ignore lists changes that are nobody's business: they are neither put back nor
-	// reported.
+	// Ignore lists rules for changes that the hub neither corrects nor reports.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	Ignore []DriftIgnore `json:"ignore,omitempty"`
 }
 
-// DriftIgnore matches changes by kind, path and manager; what is left out matches
-// everything.
-// +kubebuilder:validation:XValidation:rule="has(self.path) || has(self.manager)",message="an ignore rule must name a path or a manager; to correct nothing at all set drift.policy: Report"
+// DriftIgnore matches changes by kind, path and field manager. An omitted field
+// matches everything.
+// +kubebuilder:validation:XValidation:rule="has(self.path) || has(self.manager)",message="an ignore rule must set path or manager; to correct no drift at all, set drift.policy: Report"
 type DriftIgnore struct {
-	// Kind of the child: Service, StatefulSet or PodDisruptionBudget.
+	// Kind is the kind of the child: Service, StatefulSet or PodDisruptionBudget.
 	// +kubebuilder:validation:Enum=Service;StatefulSet;PodDisruptionBudget
 	// +optional
 	Kind string `json:"kind,omitempty"`
 
-	// Path of a field and everything below it, as status.clusters[].lastDrift.fields
-	// shows it, such as spec.replicas or spec.template.spec.containers[name="memcached"].image.
+	// Path is the path of a field. It includes all fields below that field. Copy it
+	// from status.clusters[].lastDrift.fields, for example spec.replicas or
+	// spec.template.spec.containers[name="memcached"].image.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Path string `json:"path,omitempty"`
 
-	// Manager is the field manager that made the change, such as kubectl-edit.
+	// Manager is the field manager of the change, such as kubectl-edit.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Manager string `json:"manager,omitempty"`
 }
 
-// DriftAction is what happens to drift.
+// DriftAction is an action on drift.
 // +kubebuilder:validation:Enum=Correct;Report
 type DriftAction string
 
@@ -86,7 +86,7 @@ const (
 	DriftReport  DriftAction = "Report"
 )
 
-// ForeignAction is what happens to fields that others add to the pod template.
+// ForeignAction is an action on fields that other clients add to the pod template.
 // +kubebuilder:validation:Enum=Keep;Report;Remove
 type ForeignAction string
 
@@ -97,18 +97,18 @@ const (
 	ForeignRemove ForeignAction = "Remove"
 )
 
-// Takeover is what happens to an object that was there before.
+// Takeover is a policy for existing objects.
 // +kubebuilder:validation:Enum=Never;IfMatching;Always
 type Takeover string
 
-// The takeovers.
+// The policies for existing objects.
 const (
 	TakeoverNever      Takeover = "Never"
 	TakeoverIfMatching Takeover = "IfMatching"
 	TakeoverAlways     Takeover = "Always"
 )
 
-// Recreate is the consent to replace a child.
+// Recreate is the consent to delete and create a child.
 // +kubebuilder:validation:Enum=Never;OrphanPods
 type Recreate string
 
@@ -118,16 +118,17 @@ const (
 	RecreateOrphanPods Recreate = "OrphanPods"
 )
 
-// DeletionPolicy says what becomes of the children.
+// DeletionPolicy is the policy for the children at deletion.
 type DeletionPolicy struct {
-	// Policy Delete removes them, the StatefulSet and its pods first; Orphan leaves
-	// them running in the member, without the marks by which the hub knows them.
+	// Policy is the action on the children. Delete: delete them, the StatefulSet and
+	// its pods first. Orphan: keep them running in the member, and remove their owner
+	// marks.
 	// +kubebuilder:default=Delete
 	// +optional
 	Policy DeletionAction `json:"policy,omitempty"`
 }
 
-// DeletionAction is what becomes of the children.
+// DeletionAction is an action on the children at deletion.
 // +kubebuilder:validation:Enum=Delete;Orphan
 type DeletionAction string
 
@@ -137,10 +138,10 @@ const (
 	DeletionOrphan DeletionAction = "Orphan"
 )
 
-// Correct says whether drift is put back.
+// Correct reports whether drift is corrected.
 func (p *Policies) Correct() bool { return p.Drift == nil || p.Drift.Policy != DriftReport }
 
-// Foreign is the action on fields that others add to the pod template.
+// Foreign returns the action on fields that other clients add to the pod template.
 func (p *Policies) Foreign() ForeignAction {
 	if p.Drift == nil || p.Drift.Foreign == "" {
 		return ForeignKeep
@@ -148,7 +149,7 @@ func (p *Policies) Foreign() ForeignAction {
 	return p.Drift.Foreign
 }
 
-// Ignored are the rules for changes that are nobody's business.
+// Ignored returns the ignore rules.
 func (p *Policies) Ignored() []DriftIgnore {
 	if p.Drift == nil {
 		return nil
@@ -156,5 +157,5 @@ func (p *Policies) Ignored() []DriftIgnore {
 	return p.Drift.Ignore
 }
 
-// Orphan says whether children stay in the member at deletion.
+// Orphan reports whether the children stay in the member at deletion.
 func (p *Policies) Orphan() bool { return p.Deletion != nil && p.Deletion.Policy == DeletionOrphan }

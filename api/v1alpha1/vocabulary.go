@@ -9,21 +9,21 @@ const (
 	ConditionApplied     = "Applied"
 	ConditionReconciling = "Reconciling"
 	ConditionStalled     = "Stalled"
-	// ConditionDrifted is present while something differs in a member that is not put
-	// back.
+	// ConditionDrifted is present while drift remains in a member.
 	ConditionDrifted = "Drifted"
-	// ConditionAbandoned is present on a CacheCluster while the annotation that lets
-	// members go needs to be told about: what was left behind, or a name that is none.
+	// ConditionAbandoned is present on a CacheCluster while its annotation
+	// AnnotationAbandon has an effect: orphaned children, or the name of a member that
+	// does not exist.
 	ConditionAbandoned = "Abandoned"
 
-	// ConditionReachable is set on a ClusterProfile: whether the hub can talk to
-	// the member with the credentials that it has.
+	// ConditionReachable is set on a ClusterProfile. It reports whether the hub can
+	// connect to the member with its credential.
 	ConditionReachable = "cache.reconcile-lab.io/Reachable"
 	// ConditionCredentialExpiring is set on a ClusterProfile whose credential has an
-	// end: whether it is near.
+	// expiry time. It reports whether the credential expires soon.
 	ConditionCredentialExpiring = "cache.reconcile-lab.io/CredentialExpiring"
-	// ConditionLeftovers is set on a ClusterProfile while the member holds children
-	// of which the hub has no MemberCache.
+	// ConditionLeftovers is set on a ClusterProfile while the member has orphaned
+	// children: children without a MemberCache on this hub.
 	ConditionLeftovers = "cache.reconcile-lab.io/Leftovers"
 )
 
@@ -94,7 +94,7 @@ const (
 	ReasonRecovered = "Recovered"
 )
 
-// Reasons of the Reachable condition of a ClusterProfile.
+// Reasons of the condition ConditionReachable of a ClusterProfile.
 const (
 	ReasonReachable          = "Reachable"
 	ReasonCredentialsMissing = "CredentialsMissing"
@@ -103,7 +103,8 @@ const (
 	ReasonSyncFailed         = "SyncFailed"
 )
 
-// Reasons of the CredentialExpiring and Leftovers conditions of a ClusterProfile.
+// Reasons of the conditions ConditionCredentialExpiring and ConditionLeftovers of a
+// ClusterProfile.
 const (
 	ReasonCredentialValid       = "CredentialValid"
 	ReasonCredentialExpiresSoon = "CredentialExpiresSoon"
@@ -111,9 +112,9 @@ const (
 	ReasonLeftoversFound        = "LeftoversFound"
 )
 
-// Labels and annotations. A child carries the first five labels, of which
-// LabelCacheCluster is the one that it is found again by, its owner's mark, and the
-// hash of its intent, which tells a changed wish from drift.
+// Labels and annotations. A child has the first five labels, the owner mark, and the
+// hash of its intent. The hub finds its children by LabelCacheCluster. The hash
+// distinguishes a changed spec from drift.
 const (
 	LabelManagedBy    = "app.kubernetes.io/managed-by"
 	LabelName         = "app.kubernetes.io/name"
@@ -121,36 +122,38 @@ const (
 	LabelCacheCluster = "cache.reconcile-lab.io/cachecluster"
 	LabelCluster      = "cache.reconcile-lab.io/cluster"
 
-	// AnnotationOwner is the UID of the CacheCluster that a child belongs to and the
-	// name of the member, so that two hubs, two CacheClusters of the same name, and
-	// one cluster that is a member under two names are told apart.
+	// AnnotationOwner is the owner mark of a child: the UID of its CacheCluster and the
+	// name of the member. It distinguishes two hubs, two CacheClusters of the same name,
+	// and two names of the same member cluster.
 	AnnotationOwner = "cache.reconcile-lab.io/owner"
 	// AnnotationIntent is the hash of the intent that was applied.
 	AnnotationIntent = "cache.reconcile-lab.io/intent"
 
 	// ManagedBy is the value of LabelManagedBy.
 	ManagedBy = "reconcile-lab"
-	// FieldManager owns what is applied in the members.
+	// FieldManager is the field manager of the hub in the members.
 	FieldManager = "reconcile-lab"
-	// AnnotationAbandon on a CacheCluster names members, separated by commas, or "*"
-	// for every member that does not answer: its children there are let go as they
-	// are, and what is left behind is reported.
+	// AnnotationAbandon on a CacheCluster lists members to abandon, separated by commas;
+	// "*" stands for every unreachable member. The hub does not change the children
+	// there, and reports them as orphaned.
 	AnnotationAbandon = "cache.reconcile-lab.io/abandon"
-	// Finalizer keeps a CacheCluster or MemberCache until its children are gone.
+	// Finalizer delays the deletion of a CacheCluster or MemberCache until its children
+	// are deleted.
 	Finalizer = "cache.reconcile-lab.io/children"
 
-	// InventoryNamespace is the hub namespace of ClusterProfiles and credentials,
-	// unless the manager is told another.
+	// InventoryNamespace is the default namespace of ClusterProfiles and credentials on
+	// the hub.
 	InventoryNamespace = "reconcile-lab-system"
-	// LabelCredentialOf is on the Secret that holds a member's kubeconfig under
-	// the key CredentialKey; its value is the ClusterProfile's name.
+	// LabelCredentialOf is the label of the Secret with the kubeconfig of a member under
+	// the key CredentialKey. Its value is the name of the ClusterProfile.
 	LabelCredentialOf = "cache.reconcile-lab.io/credential-of"
-	// CredentialKey of the kubeconfig in such a Secret.
+	// CredentialKey is the key of the kubeconfig in such a Secret.
 	CredentialKey = "kubeconfig"
 
-	// LabelRegion, LabelZone and LabelProvider describe a member; `join` and the
-	// lab set them on its ClusterProfile.
-	LabelRegion   = "topology.kubernetes.io/region"
-	LabelZone     = "topology.kubernetes.io/zone"
+	// LabelRegion is the label of a ClusterProfile for the region of the member.
+	LabelRegion = "topology.kubernetes.io/region"
+	// LabelZone is the label of a ClusterProfile for the zone of the member.
+	LabelZone = "topology.kubernetes.io/zone"
+	// LabelProvider is the label of a ClusterProfile for the provider of the member.
 	LabelProvider = "cache.reconcile-lab.io/provider"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// constants of vocabulary.go, by name.
+// constants returns the values of the constants in vocabulary.go, by name.
 func constants(t *testing.T) map[string]string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "vocabulary.go", nil, 0)
@@ -31,12 +31,12 @@ func constants(t *testing.T) map[string]string {
 		return true
 	})
 	if len(found) < 50 {
-		t.Fatalf("only %d constants: has the vocabulary moved?", len(found))
+		t.Fatalf("vocabulary.go has %d constants, want at least 50", len(found))
 	}
 	return found
 }
 
-func TestEveryWordIsThereOnce(t *testing.T) {
+func TestVocabulary_ValuesAreUnique(t *testing.T) {
 	for _, prefix := range []string{"Condition", "Class", "Reason", "Label", "Annotation"} {
 		names := map[string]string{}
 		for name, value := range constants(t) {
@@ -51,8 +51,9 @@ func TestEveryWordIsThereOnce(t *testing.T) {
 	}
 }
 
-// The API server refuses a condition whose reason has another form.
-func TestEveryReasonIsAWordThatConditionsMayHold(t *testing.T) {
+// TestVocabulary_ReasonsAreValidInConditions checks the pattern of the API server, which
+// refuses a condition with any other reason.
+func TestVocabulary_ReasonsAreValidInConditions(t *testing.T) {
 	form := regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 	for name, value := range constants(t) {
 		if word, isReason := strings.CutPrefix(name, "Reason"); isReason && (!form.MatchString(value) || word != value) {

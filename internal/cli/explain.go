@@ -54,7 +54,7 @@ func (a *app) explain(names []string) error {
 	rows := make([][]string, 0, len(terms))
 	for i := range terms {
 		t := &terms[i]
-		rows = append(rows, []string{t.Word, string(t.Kind), t.On, string(t.Class), plainText(t.Meaning)})
+		rows = append(rows, []string{t.Word, string(t.Kind), t.Object, string(t.Class), plainText(t.Meaning)})
 	}
 	return table(a.out, []string{"TERM", "KIND", "OF", "CLASS", "MEANING"}, rows)
 }
@@ -79,12 +79,12 @@ func namesOf(terms []v1alpha1.Term) []string {
 }
 
 func printTerm(w io.Writer, t *v1alpha1.Term) {
-	kind := fmt.Sprintf("%s of a %s", t.Kind, strings.ReplaceAll(t.On, ", ", " and a "))
+	kind := fmt.Sprintf("%s of a %s", t.Kind, strings.ReplaceAll(t.Object, ", ", " and a "))
 	if t.Class != "" {
 		kind += ", class " + string(t.Class)
 	}
 	fmt.Fprintf(w, "%s (%s)\n  %s\n", t.Word, kind, plainText(t.Meaning))
-	label, retry := "what to do", t.NextTry
+	label, retry := "what to do", t.Retry
 	if t.Kind == v1alpha1.TermClass {
 		label = "who acts"
 	}
@@ -94,7 +94,7 @@ func printTerm(w io.Writer, t *v1alpha1.Term) {
 	if t.Class != "" {
 		for _, class := range lookupTerm(string(t.Class)) {
 			if class.Kind == v1alpha1.TermClass {
-				retry = class.NextTry
+				retry = class.Retry
 			}
 		}
 	}

@@ -19,7 +19,7 @@ func explained(t *testing.T, args ...string) (out, errOut string, code int) {
 func TestExplain_PrintsMeaningAndRemedy(t *testing.T) {
 	out, _, code := explained(t, "quotaexceeded")
 	reason, class := lookupTerm("QuotaExceeded")[0], lookupTerm("Blocked")
-	retry := class[slices.IndexFunc(class, func(t v1alpha1.Term) bool { return t.Kind == v1alpha1.TermClass })].NextTry
+	retry := class[slices.IndexFunc(class, func(t v1alpha1.Term) bool { return t.Kind == v1alpha1.TermClass })].Retry
 	want := "QuotaExceeded (reason of a member, class Blocked)\n" +
 		"  " + reason.Meaning + "\n  what to do: " + reason.Remedy + "\n  retry: " + retry + "\n"
 	if code != 0 || out != want {
@@ -30,7 +30,7 @@ func TestExplain_PrintsMeaningAndRemedy(t *testing.T) {
 func TestExplain_KnowsEveryKindOfTerm(t *testing.T) {
 	for word, says := range map[string][]string{
 		"Deleting":    {"Deleting (state of a member)", "Deleting (reason of a CacheCluster)", `" in docs/conditions.md`},
-		"Transient":   {"(error class of a member)", "who acts: nobody", "retry: after 100 ms"},
+		"Transient":   {"(error class of a member)", "who acts: no one; the hub retries", "retry: after 100 ms"},
 		"reachable":   {"cache.reconcile-lab.io/Reachable (condition type of a ClusterProfile)", "Reachable (reason of a ClusterProfile)"},
 		"Reconciling": {"(condition type of a CacheCluster and a MemberCache)", "(kstatus shows InProgress)"},
 	} {

@@ -1,6 +1,5 @@
-// Package glossary writes the tables of docs/conditions.md out of the API's own
-// glossary. It changes what stands between the markers of a table and nothing
-// else.
+// Package glossary generates the tables of docs/conditions.md from the glossary of the
+// API. It changes only the text between the markers of a table.
 package glossary
 
 import (
@@ -10,17 +9,17 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// A column of a table: its title, and its cell for a term.
+// A column is the title of a column and the function that renders its cells.
 type column struct {
 	title string
 	cell  func(v1alpha1.Term) string
 }
 
 var (
-	on      = column{"of", func(t v1alpha1.Term) string { return t.On }}
+	object  = column{"object", func(t v1alpha1.Term) string { return t.Object }}
 	meaning = column{"meaning", func(t v1alpha1.Term) string { return t.Meaning }}
 	remedy  = column{"remedy", func(t v1alpha1.Term) string { return t.Remedy }}
-	nextTry = column{"next try", func(t v1alpha1.Term) string { return t.NextTry }}
+	retry   = column{"retry", func(t v1alpha1.Term) string { return t.Retry }}
 	class   = column{"class", func(t v1alpha1.Term) string {
 		if t.Class == "" {
 			return ""
@@ -29,30 +28,30 @@ var (
 	}}
 )
 
-func (c column) as(title string) column { return column{title, c.cell} }
+func (c column) withTitle(title string) column { return column{title, c.cell} }
 
-// tables by the name in their marker.
+// tables are the generated tables, by the name in their marker.
 var tables = map[string]struct {
 	kind    v1alpha1.TermKind
-	on      string
+	object  string
 	columns []column
 }{
-	"condition types":           {v1alpha1.TermCondition, "", []column{on, meaning.as("True means")}},
+	"condition types":           {v1alpha1.TermCondition, "", []column{object, meaning.withTitle("True means")}},
 	"states":                    {v1alpha1.TermState, "", []column{meaning}},
-	"error classes":             {v1alpha1.TermClass, "", []column{meaning, remedy.as("who acts"), nextTry}},
+	"error classes":             {v1alpha1.TermClass, "", []column{meaning, remedy.withTitle("who acts"), retry}},
 	"reasons of CacheCluster":   {v1alpha1.TermReason, "CacheCluster", []column{meaning, remedy}},
 	"reasons of member":         {v1alpha1.TermReason, "member", []column{class, meaning, remedy}},
 	"reasons of ClusterProfile": {v1alpha1.TermReason, "ClusterProfile", []column{meaning, remedy}},
 }
 
-const begin, end = "<!-- glossary: ", "<!-- end of glossary -->\n"
+const startMarker, endMarker = "<!-- glossary: ", "<!-- end of glossary -->\n"
 
-// Rewrite gives the document with each table as the glossary has it.
+// Rewrite returns the document with its tables generated again.
 func Rewrite(document string) (string, error) {
 	var out strings.Builder
 	seen := 0
 	for {
-		before, rest, found := strings.Cut(document, begin)
+		before, rest, found := strings.Cut(document, startMarker)
 		out.WriteString(before)
 		if !found {
 			break
@@ -60,36 +59,36 @@ func Rewrite(document string) (string, error) {
 		name, rest, ok := strings.Cut(rest, " -->\n")
 		table, known := tables[name]
 		if !ok || !known {
-			return "", fmt.Errorf("there is no glossary %q", name)
+			return "", fmt.Errorf("unknown glossary table %q", name)
 		}
-		_, after, ok := strings.Cut(rest, end)
+		_, after, ok := strings.Cut(rest, endMarker)
 		if !ok {
-			return "", fmt.Errorf("the glossary %q has no end: %s", name, strings.TrimSpace(end))
+			return "", fmt.Errorf("glossary table %q has no end marker %s", name, strings.TrimSpace(endMarker))
 		}
-		fmt.Fprintf(&out, "%s%s -->\n", begin, name)
-		write(&out, string(table.kind), table.columns, terms(table.kind, table.on))
-		out.WriteString(end)
+		fmt.Fprintf(&out, "%s%s -->\n", startMarker, name)
+		write(&out, string(table.kind), table.columns, terms(table.kind, table.object))
+		out.WriteString(endMarker)
 		document = after
 		seen++
 	}
 	if seen != len(tables) {
-		return "", fmt.Errorf("the document has %d tables of the glossary, of %d", seen, len(tables))
+		return "", fmt.Errorf("the document has %d of %d glossary tables", seen, len(tables))
 	}
 	return out.String(), nil
 }
 
-func terms(kind v1alpha1.TermKind, on string) []v1alpha1.Term {
+func terms(kind v1alpha1.TermKind, object string) []v1alpha1.Term {
 	var found []v1alpha1.Term
 	for _, t := range v1alpha1.Glossary() {
-		if t.Kind == kind && (on == "" || t.On == on) {
+		if t.Kind == kind && (object == "" || t.Object == object) {
 			found = append(found, t)
 		}
 	}
 	return found
 }
 
-func write(out *strings.Builder, first string, columns []column, terms []v1alpha1.Term) {
-	words := strings.Fields(first)
+func write(out *strings.Builder, kind string, columns []column, terms []v1alpha1.Term) {
+	words := strings.Fields(kind)
 	titles := []string{words[len(words)-1]}
 	for _, c := range columns {
 		titles = append(titles, c.title)

@@ -58,7 +58,7 @@ var _ = Describe("bad input", func() {
 		Expect(out.stderr).To(ContainSubstring("spec.placement"))
 		out = lab.apply(ctx, manifest(ns, "nowhere", "replicas: 1\nplacement: {}\n"))
 		Expect(out).To(exitWith(2))
-		Expect(out.stderr).To(And(ContainSubstring("spec.placement"), ContainSubstring("clusterSelector {} means every member")))
+		Expect(out.stderr).To(And(ContainSubstring("spec.placement"), ContainSubstring("clusterSelector {} selects every member")))
 	})
 
 	It("is refused as a missing file, invalid YAML, or another kind", func(ctx SpecContext) {
