@@ -63,7 +63,7 @@ func TestValidate_RefusesWhatAdmissionAccepts(t *testing.T) {
 		// says lists parts of the expected refusal; empty for none.
 		says []string
 	}{
-		{"an ignored path with an empty step", ignoring("spec..replicas["), []string{"spec.drift.ignore[0].path", `"spec..replicas["`, "write it as"}},
+		{"an ignored path with an empty step", ignoring("spec..replicas["), []string{"spec.drift.ignore[0].path", `"spec..replicas["`, "a field name is missing", "copy it from status.clusters[].lastDrift.fields"}},
 		{"an ignored path with an open bracket", ignoring("spec["), []string{"spec.drift.ignore[0].path", `"spec["`}},
 		{"an ignored path that ends in a dot", ignoring("spec.replicas."), []string{"spec.drift.ignore[0].path", `"spec.replicas."`}},
 		{"an ignored path without a field", ignoring("foo"), []string{"spec.drift.ignore[0].path", `"foo"`}},

@@ -72,7 +72,7 @@ func TestAdmission_RefusesBadInputWithFix(t *testing.T) {
 		{"an image in capitals", "sessions", "image: Memcached:1.6" + everywhere, []string{"spec.image", "in lower case"}},
 		{"an exporter's image with a space", "sessions", "exporter: {enabled: true, image: 'a b'}" + everywhere, []string{"spec.exporter.image", "no spaces"}},
 		{"an override's image without a name", "sessions", "overrides: [{clusters: [a], image: ':1.6'}]" + everywhere, []string{"spec.overrides[0].image", "must be a reference"}},
-		{"an override for nobody", "sessions", "overrides: [{replicas: 1}]" + everywhere, []string{"an override must name clusters"}},
+		{"an override for nobody", "sessions", "overrides: [{replicas: 1}]" + everywhere, []string{"an override must set clusters"}},
 		{"an override's replicas below 0", "sessions", "overrides: [{clusters: [a], replicas: -1}]" + everywhere, []string{"replicas must be 0 or more"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
