@@ -116,8 +116,8 @@ func TestRefusal_ByMemberAdmissionIsBlockedAndRetried(t *testing.T) {
 		reason string
 		says   []string
 	}{
-		"policy":  {policy, v1alpha1.ReasonRejectedByPolicy, []string{"ValidatingAdmissionPolicy", "caches are not allowed here", "the policy that the message names"}},
-		"webhook": {webhook, v1alpha1.ReasonRejectedByPolicy, []string{"fridays.example.com", "not on a Friday", "the webhook that the message names"}},
+		"policy":  {policy, v1alpha1.ReasonRejectedByPolicy, []string{"ValidatingAdmissionPolicy", "caches are not allowed here", "exempt the namespace from the policy", "kubectl get validatingadmissionpolicybindings"}},
+		"webhook": {webhook, v1alpha1.ReasonRejectedByPolicy, []string{"fridays.example.com", "not on a Friday", "exempt the namespace from the webhook", "kubectl get validatingwebhookconfigurations"}},
 		"quota": {func(t *testing.T, member, namespace string) {
 			exhausted(t, member, namespace, "count/statefulsets.apps")
 		},
