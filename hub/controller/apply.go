@@ -222,7 +222,7 @@ func recordResult(mc *v1alpha1.MemberCache, p *plan, err error) error {
 		// No event announces that the other MemberCache is gone: retry with backoff.
 		entry.Problem = nameConflict(taken.existing)
 	case apierrors.IsInvalid(err):
-		// A retry gives the same answer: wait for the next generation.
+		// A retry gets the same answer: wait for the next generation.
 		entry.Problem = rejected(mc, err)
 		return nil
 	case apierrors.IsForbidden(err):

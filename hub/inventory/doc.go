@@ -20,6 +20,6 @@
 // # Credentials
 //
 // A new credential is tried first, and replaces the old one only if it works. A
-// credential that runs a program or reads a file of the hub is refused: whoever may
-// write a Secret must not thereby run code in the hub.
+// credential that runs a program or reads a file of the hub is refused: a client that
+// may write a Secret must not thereby run code in the hub.
 package inventory

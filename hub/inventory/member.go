@@ -267,7 +267,7 @@ func (m *member) probe() {
 	}
 	m.failedProbes = 0
 	// One kind at each probe. Once one is refused all are checked, in order, so that the
-	// same loss gives the same message.
+	// same loss results in the same message.
 	if len(kinds) == 0 || m.engaged.checkListRight(m.context, deadline, kinds[m.ticks%len(kinds)]) == nil {
 		m.ticks++
 		m.retryRotation()

@@ -68,7 +68,7 @@ func retryAfter(header string, now time.Time) (seconds int32, found bool) {
 	return 0, false
 }
 
-// withRetryAfter returns the Status in a response body, or one that is made from it.
+// withRetryAfter returns the Status in a response body, or a new one from it.
 func withRetryAfter(code int, method string, body []byte, seconds int32) metav1.Status {
 	var status metav1.Status
 	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" {

@@ -2,7 +2,7 @@
 //
 // # Join
 //
-// Join gives the hub access to the member with only the rights that the spoke controller
+// Join grants the hub access to the member with only the rights that the spoke controller
 // needs. It creates a ServiceAccount with the rights in member.yaml, and a Secret on the
 // hub with its token in a kubeconfig. A ClusterProfile adds the member to the inventory.
 //

@@ -6,7 +6,7 @@
 // # Rules
 //
 //   - A member counts as ready only while its report is about the current revision and
-//     generation and says so.
+//     generation and its state is Ready.
 //   - An unreachable member makes Ready Unknown. A member that is known not to be ready
 //     makes it False, which has precedence.
 //   - The status claims nothing that no report says.

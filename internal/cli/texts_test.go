@@ -28,7 +28,7 @@ func replacedTerms(t *testing.T) prose.Terms {
 	return terms
 }
 
-// faultNames matches the name of a fault where it is a command: fight is one.
+// faultNames matches the name of a fault in a command.
 var faultNames = func() *regexp.Regexp {
 	var names []string
 	for _, k := range fault.Kinds() {

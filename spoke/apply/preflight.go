@@ -148,7 +148,7 @@ func (a *Applier) dryRun(ctx context.Context, owner *Owner, step *Step, first bo
 }
 
 // sentUnguarded returns the step with the knowledge whether the member accepts
-// absentVersion, so that Execute does not try again.
+// absentVersion, so that Execute does not test it a second time.
 func (s *Step) sentUnguarded(unguarded bool) Step {
 	next := *s
 	next.unguarded = unguarded

@@ -108,7 +108,7 @@ func propagation(key Key) metav1.DeletionPropagation {
 }
 
 // adopted reports whether the controller of a StatefulSet has observed it. Before that, the
-// pods that it shall adopt have no owner, and its deletion would orphan them.
+// pods that it will adopt have no owner, and its deletion would orphan them.
 func adopted(object metav1.Object) bool {
 	switch o := object.(type) {
 	case *appsv1.StatefulSet:

@@ -54,7 +54,7 @@ type Member interface {
 	Connected()
 	// ChildDeleted is called for each child that was deleted.
 	ChildDeleted(child client.Object)
-	// OldestEvent returns how long the oldest event has waited for a worker.
+	// OldestEvent returns the age of the oldest event without a worker.
 	OldestEvent() time.Duration
 }
 

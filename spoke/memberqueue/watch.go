@@ -40,7 +40,7 @@ const (
 // Event is a change that concerns one MemberCache.
 type Event struct {
 	Type EventType
-	// Object that changed, as it is now or was last; nil for ConnectionChanged. Deleted
+	// Object that changed, in its live or its last state; nil for ConnectionChanged. Deleted
 	// reports whether it is gone.
 	Object  client.Object
 	Deleted bool

@@ -127,8 +127,8 @@ func metadataCache() v1alpha1.CacheTemplate {
 	return template
 }
 
-// The figures that Mimir's chart gives, one by one: a golden file that was
-// updated without being read would not catch a wrong one.
+// The values of Mimir's chart, one by one. A golden file that was updated without a review
+// would not detect a wrong one.
 func TestRender_MatchesMimirChart(t *testing.T) {
 	for _, c := range []struct {
 		name     string
