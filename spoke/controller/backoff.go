@@ -96,8 +96,8 @@ func (r *retries) admit(b *backoff, generation int64, now time.Time) (wait time.
 	if !b.failed() || b.generation != generation {
 		return 0, ""
 	}
-	if left := b.due.Sub(now); b.retryAfter && left > 0 && left <= maxRetryAfter*2 {
-		return left, ""
+	if remaining := b.due.Sub(now); b.retryAfter && remaining > 0 && remaining <= maxRetryAfter*2 {
+		return remaining, ""
 	}
 	if b.triggered || now.Before(b.due) {
 		b.triggered = false
@@ -142,7 +142,7 @@ func (r *retries) next(b *backoff, generation int64, shown *failure.Failure, all
 		if saved.RetryAt != nil {
 			b.due = saved.RetryAt.Time
 		}
-		if left := b.due.Sub(now); left <= 0 || left > longest || left < plan.atLeast {
+		if remaining := b.due.Sub(now); remaining <= 0 || remaining > longest || remaining < plan.atLeast {
 			b.due = r.dueAfter(plan, b.count, now)
 		}
 	case !first && now.Before(b.due) && b.due.Sub(now) <= longest && plan.atLeast <= b.due.Sub(now):

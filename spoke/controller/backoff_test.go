@@ -39,8 +39,8 @@ func (r *trial) waits(f *failure.Failure, n int) []time.Duration {
 		wait, _ := r.fails(f)
 		all = append(all, wait)
 		r.pass(wait)
-		if left, class := r.admit(&r.backoff, 1, r.clock.Now()); left != 0 || class != f.Class {
-			r.t.Fatalf("an attempt that is due waits %s, as a retry of %q", left, class)
+		if wait, class := r.admit(&r.backoff, 1, r.clock.Now()); wait != 0 || class != f.Class {
+			r.t.Fatalf("an attempt that is due waits %s, as a retry of %q", wait, class)
 		}
 	}
 	return all
@@ -84,7 +84,7 @@ func TestRetries_DoNotRetryInvalidSpec(t *testing.T) {
 	}
 }
 
-func TestRetries_RetryChildBesideInvalidOne(t *testing.T) {
+func TestRetries_RetryChildWhileAnotherIsInvalid(t *testing.T) {
 	r := newTrial(t)
 	invalid := failureOf(v1alpha1.ClassInvalid, "Rejected")
 	wait, got := r.fails(invalid, invalid, failureOf(v1alpha1.ClassTransient, "MemberError"))
@@ -117,11 +117,11 @@ func TestRetries_KeepRetryAfter(t *testing.T) {
 	}
 	r.pass(3 * time.Second)
 	r.backoff.triggered = true
-	if left, _ := r.admit(&r.backoff, 1, r.clock.Now()); left != 4*time.Second {
-		t.Errorf("an event sends a request %s too early", 4*time.Second-left)
+	if wait, _ := r.admit(&r.backoff, 1, r.clock.Now()); wait != 4*time.Second {
+		t.Errorf("an event sends a request %s before Retry-After ends", 4*time.Second-wait)
 	}
-	if left, _ := r.admit(&r.backoff, 2, r.clock.Now()); left != 0 {
-		t.Errorf("a new spec waits %s", left)
+	if wait, _ := r.admit(&r.backoff, 2, r.clock.Now()); wait != 0 {
+		t.Errorf("a new spec waits %s", wait)
 	}
 	if wait, _ := newTrial(t).fails(retryAfter(v1alpha1.ClassTransient, time.Hour)); wait != maxRetryAfter {
 		t.Errorf("a server that names an hour stops requests for %s", wait)
@@ -137,12 +137,12 @@ func TestRetries_EventChangesNeitherCountNorTime(t *testing.T) {
 		r.pass(time.Second)
 		wait -= time.Second
 		r.backoff.triggered = true
-		if left, class := r.admit(&r.backoff, 1, r.clock.Now()); left != 0 || class != "" {
-			t.Fatalf("an event waits %s, as a retry of %q", left, class)
+		if wait, class := r.admit(&r.backoff, 1, r.clock.Now()); wait != 0 || class != "" {
+			t.Fatalf("an event waits %s, as a retry of %q", wait, class)
 		}
-		got, told := r.fails(blocked)
-		if got != wait || told.count != before.count || !told.at.Equal(before.at) {
-			t.Fatalf("wait %s, want %s; shown %+v, want %+v", got, wait, told, before)
+		got, shown := r.fails(blocked)
+		if got != wait || shown.count != before.count || !shown.at.Equal(before.at) {
+			t.Fatalf("wait %s, want %s; shown %+v, want %+v", got, wait, shown, before)
 		}
 	}
 }
@@ -209,27 +209,27 @@ func TestRetries_ContinueAfterRestart(t *testing.T) {
 	blocked := failureOf(v1alpha1.ClassBlocked, "QuotaExceeded")
 	before := newTrial(t)
 	before.waits(blocked, 5)
-	_, told := before.fails(blocked)
+	_, shown := before.fails(blocked)
 	saved := savedOutcome{Outcome: blocked.Outcome(), generation: 1}
-	saved.Attempt, saved.RetryAt = told.count, told.at
+	saved.Attempt, saved.RetryAt = shown.count, shown.at
 	for _, c := range []struct {
 		name         string
 		passed, want time.Duration
 	}{
-		{"before the next attempt was due", 10 * time.Second, told.at.Sub(before.clock.Now().Add(10 * time.Second))},
-		{"long after", time.Hour, blockedIntervals.after(told.count)},
-		{"with a clock that was set back", -time.Hour, blockedIntervals.after(told.count)},
+		{"before the next attempt was due", 10 * time.Second, shown.at.Sub(before.clock.Now().Add(10 * time.Second))},
+		{"long after the next attempt was due", time.Hour, blockedIntervals.after(shown.count)},
+		{"with a clock that was set back", -time.Hour, blockedIntervals.after(shown.count)},
 	} {
 		r := newTrial(t)
 		r.saved = saved
 		r.clock.SetTime(before.clock.Now().Add(c.passed))
 		wait, again := r.fails(blocked)
-		if wait != c.want || again.count != told.count || !again.at.Equal(told.at) {
-			t.Errorf("%s: wait %s, want %s; shown %+v, want %+v", c.name, wait, c.want, again, told)
+		if wait != c.want || again.count != shown.count || !again.at.Equal(shown.at) {
+			t.Errorf("%s: wait %s, want %s; shown %+v, want %+v", c.name, wait, c.want, again, shown)
 		}
 		r.pass(wait)
-		if _, next := r.fails(blocked); next.count != told.count+1 {
-			t.Errorf("%s: the next attempt is number %d, want %d", c.name, next.count, told.count+1)
+		if _, next := r.fails(blocked); next.count != shown.count+1 {
+			t.Errorf("%s: the next attempt is number %d, want %d", c.name, next.count, shown.count+1)
 		}
 	}
 	r := newTrial(t)
@@ -245,8 +245,8 @@ func TestRetries_SurviveClockThatIsSetBack(t *testing.T) {
 	r.waits(transient, 3)
 	r.fails(transient)
 	r.pass(-24 * time.Hour)
-	if left, _ := r.admit(&r.backoff, 1, r.clock.Now()); left != 0 {
-		t.Fatalf("waits %s", left)
+	if wait, _ := r.admit(&r.backoff, 1, r.clock.Now()); wait != 0 {
+		t.Fatalf("waits %s", wait)
 	}
 	if wait, _ := r.fails(transient); wait > 2*transientIntervals.longest {
 		t.Errorf("the next attempt is due after %s", wait)
@@ -278,16 +278,16 @@ func TestRetries_SpreadHundredsOfRetries(t *testing.T) {
 	}
 	// Meanwhile events and new MemberCaches do not wait.
 	backoffs[300].triggered = true
-	if left, class := r.admit(&backoffs[300], 1, r.clock.Now()); left != 0 || class != "" {
-		t.Errorf("an event waits %s", left)
+	if wait, class := r.admit(&backoffs[300], 1, r.clock.Now()); wait != 0 || class != "" {
+		t.Errorf("an event waits %s", wait)
 	}
-	if left, _ := r.admit(&backoffs[caches], 1, r.clock.Now()); left != 0 {
-		t.Errorf("a first attempt waits %s", left)
+	if wait, _ := r.admit(&backoffs[caches], 1, r.clock.Now()); wait != 0 {
+		t.Errorf("a first attempt waits %s", wait)
 	}
 	r.pass(waits[caches-1])
 	for i := range caches {
-		if left, _ := r.admit(&backoffs[i], 1, r.clock.Now()); left != 0 {
-			t.Fatalf("retry %d still waits %s when its time has come", i, left)
+		if wait, _ := r.admit(&backoffs[i], 1, r.clock.Now()); wait != 0 {
+			t.Fatalf("retry %d still waits %s when its time has come", i, wait)
 		}
 	}
 }

@@ -214,10 +214,10 @@ func (b *conflictBreaker) update(report *apply.Report, now time.Time) conflicts 
 			b.child(c.Key).recordCorrection(describeChange(c), now)
 		}
 	}
-	left, refused := map[apply.Key]bool{}, map[apply.Key]bool{}
+	drifted, refused := map[apply.Key]bool{}, map[apply.Key]bool{}
 	for i := range report.Remaining {
 		o := &report.Remaining[i]
-		left[o.Key] = left[o.Key] || !o.Foreign && !o.Refused
+		drifted[o.Key] = drifted[o.Key] || !o.Foreign && !o.Refused
 		refused[o.Key] = refused[o.Key] || o.Refused
 	}
 	var continuing conflicts
@@ -236,7 +236,7 @@ func (b *conflictBreaker) update(report *apply.Report, now time.Time) conflicts 
 			c.inSyncSince, c.deferred = now, false
 		}
 		c.inSync = inSync
-		if left[child] || inSync && !now.Before(c.ends()) {
+		if drifted[child] || inSync && !now.Before(c.ends()) {
 			// The policy leaves the drift, or the other manager has stopped.
 			delete(*b, child)
 			continue

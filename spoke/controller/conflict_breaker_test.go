@@ -23,7 +23,7 @@ func changedBy(manager string, fields ...string) v1alpha1.DriftFinding {
 func TestChildConflict_TripsOnRepeatedChange(t *testing.T) {
 	const replicas, image = "spec.replicas", "image"
 	kubectl, argo := changedBy("kubectl", replicas), changedBy("argocd", replicas)
-	gone := v1alpha1.DriftFinding{Deleted: true, Manager: drift.Unknown}
+	deleted := v1alpha1.DriftFinding{Deleted: true, Manager: drift.Unknown}
 	// Another manager changes the image, as often.
 	both := changedBy("kubectl", replicas, image)
 	both.Changes = []v1alpha1.FieldChange{{Path: image, Manager: "updater"}}
@@ -45,9 +45,9 @@ func TestChildConflict_TripsOnRepeatedChange(t *testing.T) {
 		{"five times each by two, the same field", time.Second, []v1alpha1.DriftFinding{kubectl, argo, kubectl, argo, kubectl, argo, kubectl, argo, kubectl}, true},
 		{"five times, another field each time", time.Second, []v1alpha1.DriftFinding{changedBy("x", "a"), changedBy("x", "b"), changedBy("x", "c"), changedBy("x", "d"), changedBy("x", "e")}, false},
 		{"five times, with other fields", time.Second, []v1alpha1.DriftFinding{kubectl, changedBy("kubectl", image, replicas), kubectl, kubectl, changedBy("kubectl", replicas, "z")}, true},
-		{"deleted five times", time.Second, []v1alpha1.DriftFinding{gone, gone, gone, gone, gone}, true},
+		{"deleted five times", time.Second, []v1alpha1.DriftFinding{deleted, deleted, deleted, deleted, deleted}, true},
 		{"a field removed five times", time.Second, []v1alpha1.DriftFinding{changedBy(drift.Unknown, "a"), changedBy(drift.Unknown, "a"), changedBy(drift.Unknown, "a"), changedBy(drift.Unknown, "a"), changedBy(drift.Unknown, "a")}, true},
-		{"the last five of many", time.Second, []v1alpha1.DriftFinding{argo, gone, kubectl, kubectl, kubectl, kubectl, kubectl}, true},
+		{"the last five of many", time.Second, []v1alpha1.DriftFinding{argo, deleted, kubectl, kubectl, kubectl, kubectl, kubectl}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := &childConflict{}
@@ -96,8 +96,8 @@ func TestChildConflict_DoublesIntervalUpToFiveMinutes(t *testing.T) {
 
 func TestChildConflict_RecreatesDeletedChildAtOnce(t *testing.T) {
 	f, now := &childConflict{}, noon
-	again, gone := changedBy("kubectl", "spec.replicas"), v1alpha1.DriftFinding{Deleted: true, Manager: drift.Unknown}
-	deleted := func() v1alpha1.DriftFinding { return gone }
+	again, deletion := changedBy("kubectl", "spec.replicas"), v1alpha1.DriftFinding{Deleted: true, Manager: drift.Unknown}
+	deleted := func() v1alpha1.DriftFinding { return deletion }
 	for range conflictThreshold {
 		f.recordCorrection(again, now)
 	}
@@ -109,12 +109,12 @@ func TestChildConflict_RecreatesDeletedChildAtOnce(t *testing.T) {
 		if f.defers(deleted, now) {
 			t.Fatalf("deferred when it was deleted %d times", n+1)
 		}
-		f.recordCorrection(gone, now)
+		f.recordCorrection(deletion, now)
 	}
 	if f.count != conflictThreshold || !f.due.Equal(due) {
 		t.Errorf("counted %d, due %s later: only replicas are contested", f.count, f.due.Sub(due))
 	}
-	f.recordCorrection(gone, now)
+	f.recordCorrection(deletion, now)
 	if !f.defers(deleted, now) {
 		t.Error("a repeated deletion is not deferred")
 	}

@@ -49,7 +49,7 @@ func TestView_ShowsRecord(t *testing.T) {
 	if diff := cmp.Diff(want, state.view()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// A reconcile is never waited for.
+	// A view must not wait for a reconcile.
 	state.mu.Lock()
 	defer state.mu.Unlock()
 	if diff := cmp.Diff(StateView{QueuedSince: &at, FirstEvent: &at, Reconciling: true}, state.view()); diff != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 )
 
-// decision is what shall happen in the member for one MemberCache.
+// decision is the plan of one reconcile, or the failure that prevents a plan.
 type decision struct {
 	applier *apply.Applier
 	plan    apply.Plan

@@ -24,8 +24,8 @@ func (m *member) delete(ctx context.Context, s *snapshot) result {
 }
 
 // remove deletes or orphans the children that the member's API server shows. The cache may
-// not show yet what was applied just before the deletion. After the MemberCache is gone, no
-// reconcile would find such a child.
+// not show yet what was applied just before the deletion. Once the MemberCache is deleted,
+// no reconcile would find such a child.
 func (m *member) remove(ctx context.Context, s *snapshot) result {
 	r := result{report: apply.Report{Inventory: s.inventory}}
 	if err := m.verify(ctx, s.cache); err != nil {

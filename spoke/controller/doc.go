@@ -2,10 +2,17 @@
 //
 // # Stages
 //
-// Reconcile is a list of stages, one file each: read (a snapshot of hub and member), decide
-// (render and plan), preflight (verify before a deletion), apply (write to the member),
-// observe (pods), summarize (the status) and publish (write to the hub). Each stage takes a
-// value and returns the next. A stage that needs another reconcile adds its time to
+// Reconcile is a list of stages, one file each:
+//
+//   - read: take a snapshot of hub and member
+//   - decide: render and plan
+//   - preflight: verify before a deletion
+//   - apply: write to the member
+//   - observe: read the pods
+//   - summarize: compute the status
+//   - publish: write the status to the hub
+//
+// Each stage takes a value and returns the next. A stage that needs another reconcile adds its time to
 // result.requeue; the shortest counts. Deletion replaces the stages from decide to observe.
 //
 // # State

@@ -102,7 +102,7 @@ func appliedDrift(status *v1alpha1.MemberCacheStatus, r *result) (reason, messag
 	if r.failure != nil {
 		return "", ""
 	}
-	// The spec says nothing about fields that others added.
+	// A field that another client added is no difference to the spec.
 	differing := slices.DeleteFunc(slices.Clone(status.OpenDrifts), func(f v1alpha1.DriftFinding) bool { return f.Foreign })
 	if len(differing) == 0 {
 		return "", ""

@@ -59,8 +59,8 @@ func TestMetrics_EndWithTheirMember(t *testing.T) {
 		}
 	}
 	forgetMember("measured")
-	if left := familiesOf(t, "measured"); len(left) != 0 {
-		t.Errorf("series of a member that left: %v", left)
+	if remaining := familiesOf(t, "measured"); len(remaining) != 0 {
+		t.Errorf("series of a removed member: %v", remaining)
 	}
 }
 

@@ -52,7 +52,7 @@ func (m *member) diagnose(ctx context.Context, s *snapshot, set *appsv1.Stateful
 		return 0
 	}
 	p.update(s.cache, s.now)
-	if left := p.due.Sub(s.now); left <= 0 || left > diagnosisIntervals.longest*2 {
+	if remaining := p.due.Sub(s.now); remaining <= 0 || remaining > diagnosisIntervals.longest*2 {
 		p.lists++
 		p.due = s.now.Add(jittered(diagnosisIntervals.after(p.lists)))
 		if cause, known := m.shortageCause(ctx, s, set); known {

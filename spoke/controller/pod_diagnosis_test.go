@@ -40,7 +40,7 @@ func newShortageTest() *shortageTest {
 	return l
 }
 
-// observe returns the observation at a time, and when it is made again.
+// observe returns the observation at a time, and the interval to the next one.
 func (l *shortageTest) observe(t *testing.T, mc *v1alpha1.MemberCache, at time.Time) (observe.Observation, time.Duration) {
 	t.Helper()
 	api := fake.NewClientBuilder().WithScheme(memberScheme).WithInterceptorFuncs(interceptor.Funcs{
@@ -103,8 +103,8 @@ func TestDiagnose_ContinuesAfterRestart(t *testing.T) {
 	mc.Status.State, mc.Status.Outcome = was.State, was.Outcome
 
 	for name, answer := range map[string]func(*corev1.EventList) error{
-		"the same":          quotaIsFull,
-		"nothing this time": func(*corev1.EventList) error { return errors.New("unexpected") },
+		"the same":              quotaIsFull,
+		"an unexpected request": func(*corev1.EventList) error { return errors.New("unexpected") },
 	} {
 		after := newShortageTest()
 		after.answer = answer

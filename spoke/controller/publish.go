@@ -20,7 +20,7 @@ import (
 const hubDeadline = 10 * time.Second
 
 // publish writes the status to the hub, or releases the finalizer once all children are
-// gone, and returns when the next reconcile is due.
+// deleted, and returns when the next reconcile is due.
 func (m *member) publish(ctx context.Context, s *snapshot, status v1alpha1.MemberCacheStatus, r *result) (ctrl.Result, error) {
 	err := m.write(ctx, s, status, r)
 	switch {

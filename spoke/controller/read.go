@@ -43,8 +43,9 @@ type snapshot struct {
 }
 
 // read takes the snapshot: the MemberCache from the hub's cache, the children from the
-// member's. nil: the MemberCache is gone, or belongs to another member. errStaleCache: one
-// that is being deleted is not reconciled until the cache shows the last write to it.
+// member's. It returns nil if the MemberCache does not exist or belongs to another member. It
+// returns errStaleCache for a MemberCache that is being deleted, until the cache shows the
+// last write to it.
 func (m *member) read(ctx context.Context, key types.NamespacedName, state *cacheState) (*snapshot, error) {
 	now := m.clock.Now()
 	s := &snapshot{now: now, arrived: now, cache: &v1alpha1.MemberCache{}, state: state}

@@ -20,7 +20,7 @@ import (
 // occupies one of its own workers for that long, and no other member's.
 const memberDeadline = 10 * time.Second
 
-// result is what the stages made of a snapshot.
+// result is the output of the stages for a snapshot.
 type result struct {
 	report      apply.Report
 	observation *observe.Observation
@@ -32,9 +32,9 @@ type result struct {
 	attempt attempt
 	// remaining are the children that are still to be removed.
 	remaining []apply.Target
-	// unreachable: the member is disconnected; its event of return starts the next attempt.
+	// unreachable: the member is disconnected. Its reconnection starts the next attempt.
 	unreachable bool
-	// unknown: nothing is known yet, so the status stays as it is. hubError is the reason,
+	// unknown: nothing is known yet, so the status must not change. hubError is the reason,
 	// if the hub failed.
 	unknown  bool
 	hubError error

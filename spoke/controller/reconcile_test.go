@@ -181,7 +181,7 @@ func TestVerify_KeepsChildrenWhileCacheIsStale(t *testing.T) {
 		onHub     *v1alpha1.MemberCache
 		childName string
 	}{
-		{"the MemberCache is gone", deleted(memberCache()), nil, "sessions"},
+		{"the MemberCache is deleted", deleted(memberCache()), nil, "sessions"},
 		{"another MemberCache exists", deleted(memberCache()), another, "sessions"},
 		{"a newer spec contains the child", older, newer, "sessions-client"},
 	} {
@@ -216,7 +216,7 @@ func TestConverge_RefusesObjectOfAnotherMissingInCache(t *testing.T) {
 func TestDelete_KeepsMemberCacheWhileChildrenCannotBeListed(t *testing.T) {
 	api := fake.NewClientBuilder().WithScheme(memberScheme).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
-			return apierrors.NewForbidden(corev1.Resource("services"), "", errors.New("the right was taken away"))
+			return apierrors.NewForbidden(corev1.Resource("services"), "", errors.New("the right was revoked"))
 		},
 	}).Build()
 

@@ -167,7 +167,7 @@ func (s *states) reportDeferred(key types.NamespacedName, now time.Time) bool {
 	return state != nil && state.events.reportDue.After(now) && !state.events.reportDue.After(now.Add(longestReportDelay))
 }
 
-// oldest returns how long the oldest event has waited for a worker.
+// oldest returns the age of the oldest event without a worker.
 func (s *states) oldest(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -115,7 +115,7 @@ func TestCacheState_DropsCorrectionsThatTheStatusShows(t *testing.T) {
 		var state cacheState
 		state.keepUnreported([]apply.Change{correction(time.Second), correction(2 * time.Second), correction(3 * time.Second)})
 		if got := state.takeUnreported(c.reported); len(got) != c.want {
-			t.Errorf("the status shows %s: %d left to report, want %d", name, len(got), c.want)
+			t.Errorf("the status shows %s: %d corrections to report, want %d", name, len(got), c.want)
 		}
 	}
 }

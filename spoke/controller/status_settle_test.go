@@ -20,35 +20,35 @@ func TestSettle_DoesNotReportRollOutAfterCorrection(t *testing.T) {
 	settled.Generation = settled.Status.ObservedGeneration
 	starting := settled.DeepCopy()
 	starting.Status.State = v1alpha1.MemberProgressing
-	type look struct {
+	type reconcile struct {
 		after time.Duration
 		o     *observe.Observation
 		state v1alpha1.MemberState
 		later time.Duration
 	}
 	for _, c := range []struct {
-		name  string
-		cache *v1alpha1.MemberCache
-		looks []look
+		name       string
+		cache      *v1alpha1.MemberCache
+		reconciles []reconcile
 	}{
-		{"it settles soon", settled, []look{{0, rolling, v1alpha1.MemberReady, settleTime}, {300 * time.Millisecond, rolling, v1alpha1.MemberReady, settleTime - 300*time.Millisecond},
+		{"the StatefulSet settles soon", settled, []reconcile{{0, rolling, v1alpha1.MemberReady, settleTime}, {300 * time.Millisecond, rolling, v1alpha1.MemberReady, settleTime - 300*time.Millisecond},
 			{400 * time.Millisecond, readyIs, v1alpha1.MemberReady, 0}, {5 * time.Second, rolling, v1alpha1.MemberReady, settleTime}}},
-		{"it continues", settled, []look{{0, rolling, v1alpha1.MemberReady, settleTime}, {settleTime, rolling, v1alpha1.MemberProgressing, 0}, {2 * settleTime, rolling, v1alpha1.MemberProgressing, 0}}},
-		{"a desired pod is not ready", settled, []look{{0, short, v1alpha1.MemberProgressing, 0}}},
-		{"the spec changed", wasReady(), []look{{0, rolling, v1alpha1.MemberProgressing, 0}}},
-		{"it was not ready", starting, []look{{0, rolling, v1alpha1.MemberProgressing, 0}}},
+		{"the roll-out continues", settled, []reconcile{{0, rolling, v1alpha1.MemberReady, settleTime}, {settleTime, rolling, v1alpha1.MemberProgressing, 0}, {2 * settleTime, rolling, v1alpha1.MemberProgressing, 0}}},
+		{"a desired pod is not ready", settled, []reconcile{{0, short, v1alpha1.MemberProgressing, 0}}},
+		{"the spec changed", wasReady(), []reconcile{{0, rolling, v1alpha1.MemberProgressing, 0}}},
+		{"the cache was not ready", starting, []reconcile{{0, rolling, v1alpha1.MemberProgressing, 0}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			state := &cacheState{}
-			for i, l := range c.looks {
+			for i, l := range c.reconciles {
 				r := result{observation: l.o}
 				r.settle(&snapshot{now: noon.Add(l.after), cache: c.cache, state: state})
 				o, later := r.observation, r.requeue
 				if o.State != l.state || later != l.later {
-					t.Errorf("look %d: %s for %s, want %s for %s", i, o.State, later, l.state, l.later)
+					t.Errorf("reconcile %d: %s for %s, want %s for %s", i, o.State, later, l.state, l.later)
 				}
 				if diff := cmp.Diff(c.cache.Status.Replicas, o.Replicas); later > 0 && diff != "" {
-					t.Errorf("look %d: the count moves (-want +got):\n%s", i, diff)
+					t.Errorf("reconcile %d: the counts change (-want +got):\n%s", i, diff)
 				}
 			}
 		})

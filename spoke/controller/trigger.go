@@ -19,9 +19,9 @@ import (
 // otherwise be two.
 //
 // While a report is deferred to a known time, a reconcile is due at that time anyway. An
-// event that can only change the counts of the report waits for it, unless it shows that
-// all pods are ready or that a pod cannot start. Otherwise each pod of a new cache would
-// cost several reconciles without a report.
+// event that can only change the counts of the report waits for it. Otherwise each pod of a
+// new cache would cost several reconciles without a report. An event does not wait if it
+// shows that all pods are ready, or that a pod cannot start.
 func (m *member) needsReconcile(key types.NamespacedName, e memberqueue.Event, now time.Time) bool {
 	switch e.Type {
 	case memberqueue.MemberCacheChanged:

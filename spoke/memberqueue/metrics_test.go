@@ -56,8 +56,8 @@ func TestGauges_EndWithTheirMember(t *testing.T) {
 	}
 	stopped := ""
 	unregister(q, func(member string) { stopped = member })
-	if left := familiesOf(t, "measured"); len(left) != 0 || stopped != "measured" {
-		t.Errorf("series of a member that left: %v; stopped is called for %q", left, stopped)
+	if remaining := familiesOf(t, "measured"); len(remaining) != 0 || stopped != "measured" {
+		t.Errorf("series of a removed member: %v; stopped is called for %q", remaining, stopped)
 	}
 }
 

@@ -32,8 +32,8 @@ const (
 	longestRetry = 30 * time.Second
 )
 
-// The MemberCaches of a member that returns are queued over a time that grows with their
-// number, up to longestSpread, so that the member does not get all requests at once.
+// The MemberCaches of a reconnected member are queued over a time that grows with their
+// number, up to longestSpread. Otherwise the member would get all requests at once.
 const (
 	spreadPerCache = 2 * time.Millisecond
 	longestSpread  = time.Second

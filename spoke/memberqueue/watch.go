@@ -22,26 +22,26 @@ import (
 type EventType int
 
 const (
-	// ConnectionChanged: the member was connected or disconnected.
+	// ConnectionChanged is a member that was connected or disconnected.
 	ConnectionChanged EventType = iota
-	// MemberCacheChanged: the hub's cache shows another version of the MemberCache.
+	// MemberCacheChanged is another version of the MemberCache in the hub's cache.
 	MemberCacheChanged
-	// ChildChanged: a child was created or deleted, or its metadata, spec or ownership
-	// changed.
+	// ChildChanged is a child that was created or deleted, or whose metadata, spec or
+	// ownership changed.
 	ChildChanged
-	// StatusChanged: only the status of a StatefulSet changed.
+	// StatusChanged is a change of only the status of a StatefulSet.
 	StatusChanged
-	// PodChanged: a pod was created or deleted, or the reason changed why it cannot start.
+	// PodChanged is a pod that was created or deleted, or cannot start for another reason.
 	PodChanged
-	// AutoscalerChanged: the target or the range of an autoscaler changed.
+	// AutoscalerChanged is a change of the target or the range of an autoscaler.
 	AutoscalerChanged
 )
 
 // Event is a change that concerns one MemberCache.
 type Event struct {
 	Type EventType
-	// Object that changed, in its live or its last state; nil for ConnectionChanged. Deleted
-	// reports whether it is gone.
+	// Object is the changed object in its last known version, nil for ConnectionChanged.
+	// Deleted reports whether the object was deleted.
 	Object  client.Object
 	Deleted bool
 }
