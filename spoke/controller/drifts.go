@@ -111,12 +111,13 @@ func appliedDrift(status *v1alpha1.MemberCacheStatus, r *result) (reason, messag
 }
 
 // setDrifted sets the Drifted condition while drift remains.
-func setDrifted(set conditions, open []v1alpha1.DriftFinding, r *result) {
+func setDrifted(status *v1alpha1.MemberCacheStatus, s *snapshot, r *result) {
+	open := status.OpenDrifts
 	reason, message := v1alpha1.ReasonForeignFields, driftMessage(open)
 	if slices.ContainsFunc(open, func(f v1alpha1.DriftFinding) bool { return !f.Foreign }) {
 		reason = v1alpha1.ReasonDriftReported
 	}
-	was := meta.FindStatusCondition(set.status.Conditions, v1alpha1.ConditionDrifted)
+	was := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDrifted)
 	stays := was != nil && was.Reason == v1alpha1.ReasonDriftRefused && len(r.report.Unobserved) > 0
 	if stays || slices.ContainsFunc(r.report.Remaining, func(o apply.RemainingDrift) bool { return o.Refused }) {
 		reason = v1alpha1.ReasonDriftRefused
@@ -124,11 +125,11 @@ func setDrifted(set conditions, open []v1alpha1.DriftFinding, r *result) {
 	if conflict := r.conflicts.failure(); conflict != nil && len(r.conflicts.open) > 0 {
 		reason, message = conflict.Reason, conflict.Message
 	}
-	if len(open) > 0 && r.observation == nil && meta.IsStatusConditionTrue(set.status.Conditions, v1alpha1.ConditionDrifted) {
+	if len(open) > 0 && r.observation == nil && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionDrifted) {
 		// The children were not read, so the condition stays.
 		return
 	}
-	set.only(v1alpha1.ConditionDrifted, len(open) > 0, reason, message)
+	conditionsOf(status, s).TrueOrAbsent(v1alpha1.ConditionDrifted, len(open) > 0, reason, message)
 }
 
 // managersOf names the known managers of a drift.

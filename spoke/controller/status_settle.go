@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/throttle"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 	"github.com/reconcile-lab/reconcile-lab/spoke/observe"
 )
@@ -12,6 +13,8 @@ import (
 // before the status reports a roll-out. It needs a moment to find that all is as before,
 // and each report of that would be two writes to the hub.
 const settleTime = 3 * time.Second
+
+var settlePause = throttle.Pause{Base: settleTime}
 
 // settling reports whether the MemberCache was reported ready for this generation, still
 // has every desired pod ready, and only its StatefulSet rolls out.
@@ -45,12 +48,12 @@ func (r *result) settle(s *snapshot) {
 	case since.IsZero():
 		*since = s.now
 	}
-	waited := s.now.Sub(*since)
-	if waited < 0 || waited >= settleTime {
+	remaining := settlePause.Remaining(*since, 1, s.now)
+	if remaining == 0 {
 		return
 	}
 	old := &s.cache.Status
 	r.observation = &observe.Observation{State: old.State, Replicas: old.Replicas, ReadyReplicas: old.ReadyReplicas,
 		Outcome: v1alpha1.Outcome{Reason: old.Reason, Message: old.Message, Hint: old.Hint}}
-	r.requeueAfter(settleTime - waited)
+	r.requeueAfter(remaining)
 }

@@ -3,14 +3,13 @@ package controller
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/internal/children"
+	"github.com/reconcile-lab/reconcile-lab/internal/conditions"
 	"github.com/reconcile-lab/reconcile-lab/spoke/apply"
 )
 
@@ -30,7 +29,7 @@ func summarize(s *snapshot, r *result) v1alpha1.MemberCacheStatus {
 		}
 		setOutcome(status, s, r)
 	}
-	setDrifted(conditions{status: status, now: s.now}, status.OpenDrifts, r)
+	setDrifted(status, s, r)
 	if equality.Semantic.DeepEqual(old, status) {
 		return *old
 	}
@@ -79,15 +78,18 @@ func setOutcome(status *v1alpha1.MemberCacheStatus, s *snapshot, r *result) {
 		status.Revision = s.cache.Spec.Revision
 	}
 	text := messageWithHint(&outcome)
-	set := conditions{status: status, now: s.now}
-	if differs != "" {
-		set.put(v1alpha1.ConditionApplied, metav1.ConditionFalse, differs, difference)
-	} else {
-		set.put(v1alpha1.ConditionApplied, applied, appliedReason(applied, outcome), text)
+	set := conditionsOf(status, s)
+	switch {
+	case differs != "":
+		set.False(v1alpha1.ConditionApplied, differs, difference)
+	case applied == metav1.ConditionTrue:
+		set.True(v1alpha1.ConditionApplied, v1alpha1.ReasonApplied, "all children match the spec")
+	default:
+		set.Set(v1alpha1.ConditionApplied, applied, outcome.Reason, text)
 	}
-	set.put(v1alpha1.ConditionReady, readiness(state), outcome.Reason, text)
-	set.only(v1alpha1.ConditionReconciling, state == v1alpha1.MemberProgressing || state == v1alpha1.MemberDeleting, outcome.Reason, text)
-	set.only(v1alpha1.ConditionStalled, state == v1alpha1.MemberBlocked, outcome.Reason, text)
+	set.Set(v1alpha1.ConditionReady, readiness(state), outcome.Reason, text)
+	set.TrueOrAbsent(v1alpha1.ConditionReconciling, state == v1alpha1.MemberProgressing || state == v1alpha1.MemberDeleting, outcome.Reason, text)
+	set.TrueOrAbsent(v1alpha1.ConditionStalled, state == v1alpha1.MemberBlocked, outcome.Reason, text)
 }
 
 // outcomeOf merges failure and observation.
@@ -139,38 +141,8 @@ func readiness(state v1alpha1.MemberState) metav1.ConditionStatus {
 	}
 }
 
-func appliedReason(applied metav1.ConditionStatus, outcome v1alpha1.Outcome) string {
-	if applied == metav1.ConditionTrue {
-		return v1alpha1.ReasonApplied
-	}
-	return outcome.Reason
-}
-
-// conditions sets conditions of a status at the time of the reconcile.
-type conditions struct {
-	status *v1alpha1.MemberCacheStatus
-	now    time.Time
-}
-
-func (c conditions) put(kind string, is metav1.ConditionStatus, reason, message string) {
-	if kind == v1alpha1.ConditionApplied && is == metav1.ConditionTrue {
-		message = "all children match the spec"
-	}
-	condition := metav1.Condition{Type: kind, Status: is, Reason: reason, Message: message,
-		ObservedGeneration: c.status.ObservedGeneration}
-	if old := meta.FindStatusCondition(c.status.Conditions, kind); old == nil || old.Status != is {
-		condition.LastTransitionTime = metav1.NewTime(c.now)
-	}
-	meta.SetStatusCondition(&c.status.Conditions, condition)
-}
-
-// only keeps a condition while it is true: kstatus reads its presence.
-func (c conditions) only(kind string, is bool, reason, message string) {
-	if is {
-		c.put(kind, metav1.ConditionTrue, reason, message)
-	} else {
-		meta.RemoveStatusCondition(&c.status.Conditions, kind)
-	}
+func conditionsOf(status *v1alpha1.MemberCacheStatus, s *snapshot) conditions.Setter {
+	return conditions.New(&status.Conditions, status.ObservedGeneration, s.now)
 }
 
 func sorted(inventory []v1alpha1.InventoryEntry) []v1alpha1.InventoryEntry {

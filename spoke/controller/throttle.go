@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
+	"github.com/reconcile-lab/reconcile-lab/internal/throttle"
 )
 
 // countsInterval is the least time between two reports that differ in counts only: the
@@ -19,6 +20,11 @@ const (
 	firstReportDelay   = 2 * time.Second
 	delayPerStart      = 100 * time.Millisecond
 	longestReportDelay = 10 * time.Second
+)
+
+var (
+	countsPause      = throttle.Pause{Base: countsInterval}
+	firstReportPause = throttle.Pause{Base: firstReportDelay, PerObject: delayPerStart, Max: longestReportDelay}
 )
 
 // throttle returns how long a changed status is deferred, 0 if it is written now.
@@ -36,13 +42,11 @@ func (m *member) throttle(s *snapshot, next *v1alpha1.MemberCacheStatus) time.Du
 // this one included, that started a generation lately.
 func deferFirstReport(s *snapshot, next *v1alpha1.MemberCacheStatus, since time.Time, started int) time.Duration {
 	old := &s.cache.Status
-	waited := s.now.Sub(since)
-	if waited < 0 || next.State != v1alpha1.MemberProgressing || next.Class != "" || isReported(s.cache) ||
+	if next.State != v1alpha1.MemberProgressing || next.Class != "" || isReported(s.cache) ||
 		!equality.Semantic.DeepEqual(old.LastDrift, next.LastDrift) || !equality.Semantic.DeepEqual(old.OpenDrifts, next.OpenDrifts) {
 		return 0
 	}
-	delay := min(firstReportDelay+time.Duration(max(0, started-1))*delayPerStart, longestReportDelay)
-	return max(0, delay-waited)
+	return firstReportPause.Remaining(since, started, s.now)
 }
 
 // throttleCounts returns how long a report is deferred that differs from the last one in
@@ -56,10 +60,5 @@ func throttleCounts(old, next *v1alpha1.MemberCacheStatus, now time.Time) time.D
 	if !equality.Semantic.DeepEqual(old, same) {
 		return 0
 	}
-	wait := countsInterval - now.Sub(old.ObservedAt.Time)
-	if wait > countsInterval {
-		// The clock was set back since.
-		return 0
-	}
-	return max(0, wait)
+	return countsPause.Remaining(old.ObservedAt.Time, 1, now)
 }
