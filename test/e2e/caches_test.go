@@ -30,7 +30,7 @@ func newNamespace(ctx context.Context) string {
 	return ns
 }
 
-// removeNamespace deletes the caches first: a namespace that goes away in a
+// removeNamespace deletes the caches first: a namespace that is deleted in a
 // member would look like drift.
 func removeNamespace(ctx context.Context, ns string) {
 	GinkgoHelper()
@@ -54,7 +54,7 @@ func manifest(ns, name, spec string) string {
 // everywhere is the placement on all members.
 const everywhere = "placement: {clusterSelector: {}}\n"
 
-// inLab is a placement on the lab's members only, whoever else has joined.
+// inLab is a placement on the members of the lab only. Other members may have joined.
 const inLab = "placement: {clusterSelector: {matchLabels: {tier: lab}}}\n"
 
 func getCache(ctx context.Context, g Gomega, ns, name string) *v1alpha1.CacheCluster {
@@ -107,8 +107,8 @@ func readChildren(ctx context.Context, g Gomega, member *testCluster, ns string)
 	return c
 }
 
-// versions reports whether anybody wrote to a child in between: each child's UID
-// and resourceVersion.
+// versions returns the UID and the resourceVersion of each child. They differ if a
+// client wrote to a child in between.
 func (c children) versions() map[string]string {
 	versions := map[string]string{}
 	add := func(kind string, o metav1.Object) {

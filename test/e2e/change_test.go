@@ -119,7 +119,7 @@ var _ = Describe("placement", Ordered, func() {
 
 	It("keeps the namespace of a member that is no longer placed, with the objects of other owners", func(ctx SpecContext) {
 		m := lab.member("member-3")
-		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "of-somebody-else"}}
+		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "of-another-owner"}}
 		Expect(m.Create(ctx, other)).To(Succeed())
 		Expect(lab.apply(ctx, manifest(ns, name, "replicas: 1\nplacement: {clusters: [member-2]}\n"))).To(succeed())
 		holds(ctx, "member-2")

@@ -37,7 +37,7 @@ func object(ns, name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namesp
 
 func patch(ctx context.Context, m *testCluster, object client.Object, patch string) {
 	GinkgoHelper()
-	Expect(m.Patch(ctx, object, client.RawPatch(types.StrategicMergePatchType, []byte(patch)), client.FieldOwner("somebody"))).To(Succeed())
+	Expect(m.Patch(ctx, object, client.RawPatch(types.StrategicMergePatchType, []byte(patch)), client.FieldOwner("other-client"))).To(Succeed())
 }
 
 var drifts = []drift{
@@ -70,7 +70,7 @@ var drifts = []drift{
 		right: func(g Gomega, _, now children) {
 			g.Expect(now.sets[driftCache].Spec.Template.Spec.Containers[0].Image).To(Equal("memcached:1.6"))
 		},
-		object: "StatefulSet/drifting", field: `spec.template.spec.containers[name="memcached"].image`, manager: "somebody",
+		object: "StatefulSet/drifting", field: `spec.template.spec.containers[name="memcached"].image`, manager: "other-client",
 	},
 	{
 		what: "a label of the Service",
@@ -80,7 +80,7 @@ var drifts = []drift{
 		right: func(g Gomega, _, now children) {
 			g.Expect(now.services[driftCache].Labels).To(HaveKeyWithValue(v1alpha1.LabelInstance, driftCache))
 		},
-		object: "Service/drifting", field: "metadata.labels.app.kubernetes.io/instance", manager: "somebody",
+		object: "Service/drifting", field: "metadata.labels.app.kubernetes.io/instance", manager: "other-client",
 	},
 	{
 		// By it the child is watched, so the hub sees it no longer.
@@ -178,7 +178,7 @@ var _ = Describe("drift in a member", Ordered, func() {
 		// What it said of the past ends here.
 		Eventually(observe.Out).Should(gbytes.Say(`drift detected .* member-3 StatefulSet/drifting \(was deleted`))
 		patch(ctx, lab.member("member-1"), &appsv1.StatefulSet{ObjectMeta: object(ns, driftCache)}, `{"spec":{"replicas":3}}`)
-		Eventually(observe.Out).Should(gbytes.Say(`drift detected and corrected in \S+  member-1 StatefulSet/drifting spec.replicas 2 → \d+ \(was changed by somebody at `))
+		Eventually(observe.Out).Should(gbytes.Say(`drift detected and corrected in \S+  member-1 StatefulSet/drifting spec.replicas 2 → \d+ \(was changed by other-client at `))
 		Eventually(observe.Interrupt()).Should(gexec.Exit(130))
 	})
 })

@@ -15,8 +15,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// noticed is within which the hub must say that a member is lost: 15 s are promised,
-// the rest is for a busy machine.
+// noticed bounds the time until the hub reports that a member is lost. The project
+// promises 15 s; a busy machine needs more.
 const noticed = 30 * time.Second
 
 // inject makes a fault as people do, and returns its ID. However the spec ends, it is
@@ -59,7 +59,7 @@ func beginCache(ctx context.Context, ns, name string) {
 }
 
 // exactly asserts that each member has the children of these caches and no others,
-// and that the hub says so.
+// and that the hub reports the same.
 func exactly(ctx context.Context, ns string, replicas map[string]int32) {
 	GinkgoHelper()
 	var names []string

@@ -30,7 +30,7 @@ const (
 	kind     = "kind"
 )
 
-// memberNames are known before there is a lab, for specs that are made for each.
+// memberNames are known before there is a lab, for the specs of each member.
 var memberNames = []string{"member-1", "member-2", "member-3"}
 
 // lab is the one that the suites run on.
@@ -78,7 +78,7 @@ func newTestLab(provider, existing string) (*testLab, error) {
 	}
 	l.name = fmt.Sprintf("e2e-%d", os.Getpid())
 	if l.state == "" {
-		// Not the user's: the lab that was used last shall stay so.
+		// The state of the user must not change: it names the lab that was used last.
 		if l.state, err = os.MkdirTemp("", "reconcile-lab-e2e-"); err != nil {
 			return nil, err
 		}

@@ -103,7 +103,7 @@ var _ = Describe("a hub manager that was stopped", Ordered, func() {
 				g.Expect(readChildren(ctx, g, m, ns).services[name].Labels).To(HaveKeyWithValue(v1alpha1.LabelInstance, name), m.Name)
 				last := entry(getCache(ctx, g, ns, name), m.Name).LastDrift
 				g.Expect(last).NotTo(BeNil())
-				g.Expect(*last).To(And(HaveField("Object", "Service/"+name), HaveField("Manager", "somebody")))
+				g.Expect(*last).To(And(HaveField("Object", "Service/"+name), HaveField("Manager", "other-client")))
 			}).Should(Succeed())
 		}
 		settled(ctx, ns, name, 2)

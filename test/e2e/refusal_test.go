@@ -83,8 +83,8 @@ var _ = Describe("bad input", func() {
 	})
 })
 
-// unmoved asserts that nobody writes to the cache or its parts for a while: what
-// cannot go on must wait, not spin.
+// unmoved asserts that no client writes to the cache or its parts for a while. A blocked
+// cache must wait, not spin.
 func unmoved(ctx context.Context, ns string) {
 	GinkgoHelper()
 	look := func() map[string]string {

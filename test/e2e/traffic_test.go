@@ -37,7 +37,7 @@ var _ = Describe("clients in a member", Ordered, Label(kind), func() {
 			Expect(m.talk(ctx, ns, name+"-client", "set greeting 0 0 "+fmt.Sprint(len(member)), member)).To(Equal([]string{"STORED"}))
 			var found []string
 			for pod := range 2 {
-				// By the name that the headless Service gives each pod.
+				// The DNS name of the pod behind the headless Service.
 				answer := m.talk(ctx, ns, fmt.Sprintf("%s-%d.%s.%s.svc.cluster.local", name, pod, name, ns), "get greeting")
 				if slices.Contains(answer, "VALUE greeting 0 "+fmt.Sprint(len(member))) {
 					found = append(found, answer[1])

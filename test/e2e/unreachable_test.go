@@ -17,12 +17,12 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/hub/membership"
 )
 
-// dead are members that never answered: one refuses connections; to the other no
-// packet comes through, as nobody may use its address (RFC 5737). Both look the
-// same from a pod of the hub and from this machine.
+// dead are members that never answered: one refuses connections. The other gets no
+// packet, since its address is reserved (RFC 5737). Both look the same from a pod of the
+// hub and from this machine.
 var dead = map[string]string{
-	"away-refusing": "https://127.0.0.1:1",
-	"away-silent":   "https://192.0.2.1:6443",
+	"dead-refusing": "https://127.0.0.1:1",
+	"dead-silent":   "https://192.0.2.1:6443",
 }
 
 // joinDead writes what `join` writes, which itself refuses a member that is unreachable.
@@ -56,7 +56,8 @@ var _ = Describe("members that are unreachable from the start", Ordered, func() 
 	var ns string
 
 	BeforeAll(func(ctx SpecContext) {
-		// First, as it is removed last: its cache may wait for the dead members.
+		// The namespace comes first, since it is removed last: its cache may wait for the dead
+		// members.
 		ns = newNamespace(ctx)
 		for name, server := range dead {
 			joinDead(ctx, name, server)
@@ -91,10 +92,10 @@ var _ = Describe("members that are unreachable from the start", Ordered, func() 
 		cc := getCache(ctx, Default, ns, name)
 		Expect(cc.Status.Members).To(Equal("3/5"))
 		Expect(condition(cc, v1alpha1.ConditionReady)).To(And(
-			HaveField("Status", metav1.ConditionUnknown), HaveField("Reason", v1alpha1.ReasonMembersUnreachable), HaveField("Message", ContainSubstring("away-refusing"))))
+			HaveField("Status", metav1.ConditionUnknown), HaveField("Reason", v1alpha1.ReasonMembersUnreachable), HaveField("Message", ContainSubstring("dead-refusing"))))
 		out := lab.cli(ctx, "status", name, "-n", ns)
 		Expect(out).To(succeed())
-		Expect(out.stdout).To(And(MatchRegexp(`(?m)^away-refusing +Unreachable +0/2 .*MemberUnreachable`), MatchRegexp(`(?m)^member-1 +Ready +2/2`)))
+		Expect(out.stdout).To(And(MatchRegexp(`(?m)^dead-refusing +Unreachable +0/2 .*MemberUnreachable`), MatchRegexp(`(?m)^member-1 +Ready +2/2`)))
 		unmoved(ctx, ns)
 	})
 
@@ -110,7 +111,7 @@ var _ = Describe("members that are unreachable from the start", Ordered, func() 
 	})
 
 	It("cannot leave by mistake while caches are placed there", func(ctx SpecContext) {
-		out := lab.cli(ctx, "leave", "away-silent")
+		out := lab.cli(ctx, "leave", "dead-silent")
 		Expect(out).To(exitWith(4))
 		Expect(out.stderr).To(And(ContainSubstring(ns+"/"+name), ContainSubstring("--abandon")))
 	})
@@ -128,7 +129,7 @@ var _ = Describe("members that are unreachable from the start", Ordered, func() 
 				left = append(left, c.Name)
 				g.Expect(c.State).To(Equal(v1alpha1.MemberDeleting))
 			}
-			g.Expect(left).To(ConsistOf("away-refusing", "away-silent"))
+			g.Expect(left).To(ConsistOf("dead-refusing", "dead-silent"))
 			g.Expect(condition(cc, v1alpha1.ConditionReady)).To(And(HaveField("Reason", v1alpha1.ReasonDeleting), HaveField("Status", metav1.ConditionFalse)))
 		}).Should(Succeed())
 

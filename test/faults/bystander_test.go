@@ -32,7 +32,7 @@ func (f *fleet) bystander(ctx context.Context) (*bystander, error) {
 	return b, err
 }
 
-// untouched says what was written to it.
+// untouched returns an error that names what was written to the bystander.
 func (b *bystander) untouched() error {
 	now, err := b.read()
 	if err != nil {

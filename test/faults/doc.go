@@ -9,5 +9,5 @@
 //
 // The files without a build tag are the engine: what a point is, how a fault looks on
 // the wire, and what was observed. The suite has the tag "faults" and starts with
-// `make faults`; docs/faults.md says how to read it.
+// `make faults`; docs/faults.md explains its output.
 package faults

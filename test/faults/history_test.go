@@ -36,7 +36,7 @@ var (
 )
 
 // step is one thing that happens. What its fields mean depends on Do; all are drawn
-// each time, so that a smaller history is made of the same steps.
+// each time, so that a smaller history has the same steps.
 type step struct {
 	Do            string
 	Cache, Member string
@@ -145,17 +145,17 @@ func live(ctx context.Context, gates map[string]*harness.Gate, drawn []step) err
 	if err != nil {
 		return err
 	}
-	var told []string
+	var passed []string
 	for _, s := range drawn {
 		begun := time.Now()
 		if err := w.do(s); err != nil {
-			err = fmt.Errorf("%s: %w\nafter:\n  %s", s, err, strings.Join(told, "\n  "))
+			err = fmt.Errorf("%s: %w\nafter:\n  %s", s, err, strings.Join(passed, "\n  "))
 			// The next history must not find this one's noise.
-			return errors.Join(err, w.calm(), w.end())
+			return errors.Join(err, w.heal(), w.end())
 		}
-		told = append(told, fmt.Sprintf("%s in %s", s, time.Since(begun).Round(time.Millisecond)))
+		passed = append(passed, fmt.Sprintf("%s in %s", s, time.Since(begun).Round(time.Millisecond)))
 	}
-	err = w.calm()
+	err = w.heal()
 	if err == nil {
 		err = w.settles()
 	}
@@ -165,7 +165,7 @@ func live(ctx context.Context, gates map[string]*harness.Gate, drawn []step) err
 		err = errors.Join(err, w.end())
 	}
 	if err != nil {
-		return fmt.Errorf("%w\nafter:\n  %s", err, strings.Join(told, "\n  "))
+		return fmt.Errorf("%w\nafter:\n  %s", err, strings.Join(passed, "\n  "))
 	}
 	return nil
 }

@@ -44,9 +44,9 @@ type world struct {
 
 	// caches that users want, by name.
 	caches map[string]*v1alpha1.CacheCluster
-	// kept are objects that must not change: server, and the object as it was made.
+	// kept are objects that must not change: the server and the created object.
 	kept []keptObject
-	// foreign says where another owner's object stands in a cache's way.
+	// foreign holds the places where another owner's object blocks a cache.
 	foreign map[place]bool
 	trace   *Trace
 }
@@ -124,7 +124,7 @@ func newWorld(ctx context.Context, f *fleet, gates map[string]*harness.Gate) (*w
 			}
 		}
 		for _, bystander := range []client.Object{
-			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "bystander", Labels: map[string]string{v1alpha1.LabelManagedBy: "somebody"}}},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "bystander", Labels: map[string]string{v1alpha1.LabelManagedBy: "other-client"}}},
 			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "bystander"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
 		} {
 			if err := w.keep(name, bystander); err != nil {
@@ -145,18 +145,18 @@ func (w *world) claim(cache string) client.Object {
 	}
 }
 
-// keep makes an object that must stay as it is.
+// keep creates an object that must not change.
 func (w *world) keep(server string, object client.Object) error {
 	object.SetNamespace(w.namespace)
-	if err := w.server(server).Create(w.ctx, object, client.FieldOwner("somebody")); err != nil {
+	if err := w.server(server).Create(w.ctx, object, client.FieldOwner("other-client")); err != nil {
 		return err
 	}
 	w.kept = append(w.kept, keptObject{server, object})
 	return nil
 }
 
-// boot starts a manager as whoever looks after its process does: again, while the hub
-// lies to it.
+// boot starts a manager as its supervisor does: again and again while the hub serves
+// stale data.
 func (w *world) boot() (err error) {
 	waited := wait.PollUntilContextTimeout(w.ctx, 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		err = w.start(func(o *manager.Options) { o.Clock, o.Timing = w.clock, swift })
@@ -165,8 +165,8 @@ func (w *world) boot() (err error) {
 	return errors.Join(err, waited)
 }
 
-// calm ends all noise: members answer and are joined again, nobody lies.
-func (w *world) calm() error {
+// heal ends all faults: members answer and are joined again, and no cache is stale.
+func (w *world) heal() error {
 	w.board.Truth()
 	for name := range w.Members {
 		if err := w.gates[name].Forward(w.ctx); err != nil {
@@ -179,7 +179,7 @@ func (w *world) calm() error {
 	return nil
 }
 
-// leave takes a member's profile away; the credential stays.
+// leave deletes the profile of a member; the credential stays.
 func (w *world) leave(name string) error {
 	if w.profiles[name] != nil {
 		return nil
@@ -214,9 +214,9 @@ func (w *world) end() error {
 		}
 	}
 	err := wait.PollUntilContextTimeout(w.ctx, 50*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
-		var left v1alpha1.CacheClusterList
-		err := w.Hub.Client.List(ctx, &left, client.InNamespace(w.namespace))
-		return err == nil && len(left.Items) == 0, nil
+		var remaining v1alpha1.CacheClusterList
+		err := w.Hub.Client.List(ctx, &remaining, client.InNamespace(w.namespace))
+		return err == nil && len(remaining.Items) == 0, nil
 	})
 	if err != nil {
 		return fmt.Errorf("delete the caches: %w", err)
@@ -228,7 +228,7 @@ func (w *world) at(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: w.namespace, Name: name}
 }
 
-// untouched says which of the objects that must stay as they are did not.
+// untouched returns an error that names a kept object that changed.
 func (w *world) untouched(ctx context.Context) error {
 	for _, k := range w.kept {
 		now, ok := k.object.DeepCopyObject().(client.Object)
@@ -238,11 +238,11 @@ func (w *world) untouched(ctx context.Context) error {
 		err := w.server(k.server).Get(ctx, client.ObjectKeyFromObject(k.object), now)
 		switch {
 		case apierrors.IsNotFound(err):
-			return fmt.Errorf("%w: %s: %T %s is gone", errFinal, k.server, now, k.object.GetName())
+			return fmt.Errorf("%w: %s: %T %s was deleted", errFinal, k.server, now, k.object.GetName())
 		case err != nil:
 			return err
 		case now.GetUID() != k.object.GetUID() || now.GetResourceVersion() != k.object.GetResourceVersion():
-			return fmt.Errorf("%w: %s: %T %s was touched", errFinal, k.server, now, k.object.GetName())
+			return fmt.Errorf("%w: %s: %T %s was changed", errFinal, k.server, now, k.object.GetName())
 		}
 	}
 	return nil
@@ -256,7 +256,7 @@ func (w *world) reachable(ctx context.Context) error {
 			return err
 		}
 		if c := meta.FindStatusCondition(profile.Status.Conditions, v1alpha1.ConditionReachable); c == nil || c.Status != metav1.ConditionTrue {
-			return fmt.Errorf("the profile of %s says %+v", name, c)
+			return fmt.Errorf("the profile of %s has the condition %+v", name, c)
 		}
 	}
 	return nil

@@ -122,8 +122,8 @@ func entryOf(cc *v1alpha1.CacheCluster, member string) *v1alpha1.ClusterStatus {
 	return nil
 }
 
-// holds: the children exist, applying them once more would change nothing, and
-// the member's entry says so.
+// holds returns nil if the children exist, another apply would change nothing, and the
+// member's entry reports the same.
 func (w *world) holds(ctx context.Context, cc *v1alpha1.CacheCluster, member string, entry *v1alpha1.ClusterStatus) error {
 	mc := &v1alpha1.MemberCache{}
 	if err := w.Hub.Client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: cc.Name + "." + member}, mc); err != nil {

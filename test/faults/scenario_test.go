@@ -24,8 +24,8 @@ import (
 // scenario is something that happens to one CacheCluster in a namespace of its own.
 type scenario struct {
 	name string
-	// setup comes before the recording; then the CacheCluster, if any, is waited for
-	// until it is ready and nothing is written any more.
+	// setup runs before the recording. The recording begins when the CacheCluster, if there
+	// is one, is ready and no write follows.
 	setup func(*run) error
 	// act is what happens, done what more than Ready for the present generation shows
 	// that it is over. cc is nil when there is none.
@@ -108,7 +108,7 @@ func scenarioNames() []string {
 // errFinal is not retried.
 var errFinal = errors.New("final")
 
-// final marks an error that trying again does not help; a busy machine's do pass.
+// final marks an error that a retry does not help. The errors of a busy machine pass.
 func final(err error) error {
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
 		return fmt.Errorf("%w: %w", errFinal, err)
@@ -154,8 +154,8 @@ func (r *run) standsThere(member string) error {
 
 func consent(cc *v1alpha1.CacheCluster) { cc.Spec.Policies.Recreate = v1alpha1.RecreateOrphanPods }
 
-// placedWith creates the CacheCluster with a change. A namesake that is being
-// deleted is waited for.
+// placedWith creates the CacheCluster with a change. It waits for the end of a
+// CacheCluster of the same name that is being deleted.
 func placedWith(how func(*v1alpha1.CacheCluster), members ...string) func(*run) error {
 	return func(r *run) error {
 		return r.until("create the CacheCluster", 20*time.Millisecond, func(ctx context.Context) error {
@@ -270,7 +270,7 @@ func livesAgain(r *run, cc *v1alpha1.CacheCluster) error {
 // at is the name of everything in a run.
 func (r *run) at() metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: r.namespace, Name: "cache"} }
 
-// patch changes an object as it is now; a conflict with another writer is retried.
+// patch changes the live object; a conflict with another writer is retried.
 func (r *run) patch(server string, object client.Object, manager string, how func()) error {
 	c := r.server(server)
 	return r.until("patch "+object.GetName(), 10*time.Millisecond, func(ctx context.Context) error {

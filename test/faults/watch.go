@@ -87,8 +87,8 @@ func (t *tap) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch
 	return w, nil
 }
 
-// relisted lets the traces go that waited for a list. Its effects come a moment
-// later.
+// relisted releases the traces of missed events after a list. It waits until the list has
+// its effects.
 func (t *tap) relisted() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -252,8 +252,8 @@ func (w *tappedWatch) miss(trace *Trace) {
 	}
 }
 
-// expired says once that the watch shall end for what was missed; another watch
-// may have missed it.
+// expired reports once that the watch must end because an event was missed. Another
+// watch may have missed it.
 func (t *tap) expired(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

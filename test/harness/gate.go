@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Gate is an address in front of an API server that can be made to behave as a
-// member that is unreachable does.
+// Gate is an address in front of an API server. It can behave as an unreachable member
+// does.
 type Gate struct {
 	target, address string
 

@@ -84,11 +84,11 @@ func TestAbandon_ByAnnotationReportsOrphansWhenMemberReturns(t *testing.T) {
 					return nil
 				}
 			}
-			return fmt.Errorf("none of %d tells of it", len(events.Items))
+			return fmt.Errorf("none of %d events reports it", len(events.Items))
 		})
 	})
 
-	t.Run("back, the member is told to hold what nobody looks after, until it does not", func(t *testing.T) {
+	t.Run("a member that answers again has orphaned children until they are deleted", func(t *testing.T) {
 		if err := gate.Forward(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,7 @@ func TestAdmissionMutation_ReportsReplicasAsNotApplied(t *testing.T) {
 	contains(t, "the message", entry.Message, "spec.replicas is 1 after 3 was applied", "admission webhook or policy")
 	opens(t, cc, one, "StatefulSet/sessions spec.replicas 3→1 by unknown")
 	if entry.LastDrift != nil {
-		t.Errorf("it says that it put right %+v", entry.LastDrift)
+		t.Errorf("the status reports a correction: %+v", entry.LastDrift)
 	}
 
 	if err := server.Delete(t.Context(), binding); err != nil {

@@ -61,7 +61,7 @@ func TestConflict_IsRetriedWithBackoffAndFewHubWrites(t *testing.T) {
 		return false, nil
 	})
 	entry := inState(t, cc, one, v1alpha1.MemberBlocked, v1alpha1.ReasonDriftFight)
-	// Two for each of five quick repairs, two that say that it is a conflict, and a few that
+	// Two for each of five quick corrections, two that report the conflict, and a few that
 	// count pods.
 	n := written()
 	t.Logf("%d writes to the hub in forty flips", n)
@@ -77,7 +77,7 @@ func TestConflict_IsRetriedWithBackoffAndFewHubWrites(t *testing.T) {
 	}
 	reload(t, server, set)
 	if *set.Spec.Replicas != 5 {
-		t.Errorf("%d replicas: it was put right in the middle of the fight", *set.Spec.Replicas)
+		t.Errorf("%d replicas: corrected although the conflict lasts", *set.Spec.Replicas)
 	}
 	// A changed spec does not wait.
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Version = "1.6.39" })
@@ -93,15 +93,15 @@ func TestConflict_IsRetriedWithBackoffAndFewHubWrites(t *testing.T) {
 	if err := server.Patch(t.Context(), set, patch, client.FieldOwner("other-controller")); err != nil {
 		t.Fatal(err)
 	}
-	// It is corrected when the status said so, and all is well two minutes later.
-	eventually(t, "the slow repair", func(ctx context.Context) error {
+	// The correction comes at retryAt of the status. Two minutes later the conflict is over.
+	eventually(t, "the deferred correction", func(ctx context.Context) error {
 		if err := server.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil || ptr.Deref(set.Spec.Replicas, -1) != 2 {
 			return fmt.Errorf("%d replicas, %v", ptr.Deref(set.Spec.Replicas, -1), err)
 		}
 		return nil
 	})
 	if now := time.Now(); now.Before(entry.RetryAt.Add(-time.Second)) {
-		t.Errorf("put right at %s, before %s", now, entry.RetryAt)
+		t.Errorf("corrected at %s, before %s", now, entry.RetryAt)
 	}
 	within(t.Context(), t, 2*patience, "the conflict is over", func(ctx context.Context) error {
 		if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); err != nil {

@@ -59,8 +59,8 @@ func admits(t *testing.T, member, ns string) {
 	})
 }
 
-// What admission adds to a write is nobody's, so it is no foreign field; and where it
-// puts back what another client owned and the hub removed, that has an end.
+// A field that admission adds to a write has no owner, so it is no foreign field. If
+// admission restores a field that the hub removed, the hub does not remove it endlessly.
 func TestDrift_DoesNotRemoveSidecarOfAdmissionEndlessly(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "mesh")

@@ -76,7 +76,7 @@ func TestForeignFields_AreReportedAndKept(t *testing.T) {
 	set, _, _ := childrenOf(ns, "sessions")
 	reload(t, lab.Members[one].Client, set)
 	if len(set.Spec.Template.Spec.Containers) != 2 || countOf(t, cc, one) != 0 {
-		t.Errorf("%d containers, %d drifts put right", len(set.Spec.Template.Spec.Containers), countOf(t, cc, one))
+		t.Errorf("%d containers, %d drifts corrected", len(set.Spec.Template.Spec.Containers), countOf(t, cc, one))
 	}
 }
 
@@ -116,8 +116,8 @@ func TestForeignFields_AreRemovedAndNothingElse(t *testing.T) {
 		}
 		return has(cc, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonAllMembersReady)
 	})
-	// What the API server put in the place of what was removed is nobody's: a later
-	// reconcile writes nothing.
+	// A default that the API server set for a removed field has no owner: a later reconcile
+	// writes nothing.
 	update := func(version string) {
 		t.Helper()
 		change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Version = version })
@@ -211,9 +211,9 @@ func TestAutoscaler_OwnsReplicasWithinItsRange(t *testing.T) {
 	})
 	ready(5)
 	if *set.Spec.Replicas != 5 || countOf(t, cc, one) != 1 {
-		t.Errorf("%d replicas, %d drifts put right", *set.Spec.Replicas, countOf(t, cc, one))
+		t.Errorf("%d replicas, %d drifts corrected", *set.Spec.Replicas, countOf(t, cc, one))
 	}
-	// Out of its range they are nobody's.
+	// Replicas out of its range are drift.
 	scale(t, one, ns, 7)
 	replicasAre(3)
 	scale(t, one, ns, 6)

@@ -28,7 +28,7 @@ func childrenOf(ns, name string) (*appsv1.StatefulSet, *corev1.Service, *policyv
 	return &appsv1.StatefulSet{ObjectMeta: at}, &corev1.Service{ObjectMeta: at}, &policyv1.PodDisruptionBudget{ObjectMeta: at}
 }
 
-// driftsOf are the open drifts of a member in short, such as
+// driftsOf returns the remaining drifts of a member in short, such as
 // "StatefulSet/sessions spec.replicas 2→5 by kubectl-edit".
 func driftsOf(open []v1alpha1.DriftFinding) []string {
 	short := []string{}
@@ -49,11 +49,11 @@ func driftsOf(open []v1alpha1.DriftFinding) []string {
 	return short
 }
 
-// opens waits until a member's open drifts are these, and returns the reason of the
-// condition Drifted, "" where there is none.
+// opens waits until these drifts of a member remain. It returns the reason of the
+// condition Drifted, or "" without one.
 func opens(t *testing.T, cc *v1alpha1.CacheCluster, member string, want ...string) string {
 	t.Helper()
-	becomes(t, cc, fmt.Sprintf("has the open drifts %q", want), func(cc *v1alpha1.CacheCluster) error {
+	becomes(t, cc, fmt.Sprintf("has the remaining drifts %q", want), func(cc *v1alpha1.CacheCluster) error {
 		entry, err := statusOf(cc, member)
 		if err != nil {
 			return err
@@ -137,13 +137,13 @@ func TestDriftReport_ReportsAndDoesNotCorrect(t *testing.T) {
 		t.Errorf("replicas %d, port %s: something was put back", *set.Spec.Replicas, service.Spec.Ports[0].TargetPort.String())
 	}
 
-	// Who changes it back by hand has nothing more to be reported, and it stays as it is.
+	// A field that is changed back by hand is no drift any more, and is not written.
 	edit(t, one, service, func() { service.Spec.Ports[0].TargetPort = intstr.FromString("client") })
 	opens(t, cc, one, ofBudget, ofSet)
 	edit(t, one, service, func() { service.Spec.Ports[0].TargetPort = intstr.FromInt32(80) })
 	opens(t, cc, one, ofBudget, ofService, ofSet)
 
-	// A changed spec is applied in full, to what is there.
+	// A changed spec is applied in full to the live objects.
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Version = "1.6.39" })
 	eventually(t, "the new image", func(ctx context.Context) error {
 		if err := server.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
@@ -159,7 +159,7 @@ func TestDriftReport_ReportsAndDoesNotCorrect(t *testing.T) {
 		t.Errorf("the deleted budget: %v", err)
 	}
 
-	// To correct is to put everything right.
+	// The policy Correct corrects all remaining drift.
 	change(t, cc, func(cc *v1alpha1.CacheCluster) { cc.Spec.Drift.Policy = v1alpha1.DriftCorrect })
 	opens(t, cc, one)
 	isReady(t, cc)

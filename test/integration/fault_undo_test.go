@@ -87,7 +87,7 @@ func wanted(t *testing.T, s *harness.Server, kind schema.GroupVersionKind, names
 		unstructured.RemoveNestedField(u.Object, "metadata", of)
 	}
 	delete(u.Object, "status")
-	// Where the API server gave another address.
+	// The API server assigned another address.
 	if ip, _, _ := unstructured.NestedString(u.Object, "spec", "clusterIP"); ip != "None" {
 		unstructured.RemoveNestedField(u.Object, "spec", "clusterIP")
 		unstructured.RemoveNestedField(u.Object, "spec", "clusterIPs")
@@ -98,7 +98,7 @@ func wanted(t *testing.T, s *harness.Server, kind schema.GroupVersionKind, names
 func TestFaultUndo_RestoresObjectFromAnotherProcess(t *testing.T) {
 	ns := namespace(t, "inject")
 	isReady(t, create(t, cache(ns, "sessions", one, two)))
-	// The hub would put it right first.
+	// The hub would correct the fault first.
 	if err := lab.stopManager(); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestFaultUndo_RestoresObjectFromAnotherProcess(t *testing.T) {
 		{"replicas", fault.Request{Fault: fault.Drift}, set},
 		{"an image", fault.Request{Fault: fault.Drift, Field: `spec.template.spec.containers[name="memcached"].image`, Value: "memcached:1.5"}, set},
 		{"a label", fault.Request{Fault: fault.Drift, Kind: "service"}, service},
-		{"a new field", fault.Request{Fault: fault.Drift, Field: "metadata.labels.example.com/new", Value: "x", Manager: "somebody"}, set},
+		{"a new field", fault.Request{Fault: fault.Drift, Field: "metadata.labels.example.com/new", Value: "x", Manager: "other-client"}, set},
 		{"a deleted StatefulSet", fault.Request{Fault: fault.Delete}, set},
 		{"a deleted Service", fault.Request{Fault: fault.Delete, Kind: "Service"}, service},
 		{"a deleted budget", fault.Request{Fault: fault.Delete, Kind: "PodDisruptionBudget/sessions"}, budget},

@@ -22,7 +22,7 @@ import (
 )
 
 // patience bounds every wait. It is far longer than anything takes, so that a busy
-// machine fails no test; what is waited for costs what it costs.
+// machine fails no test.
 const patience = 2 * time.Minute
 
 // eventually waits until check returns nil.
@@ -98,7 +98,7 @@ func reload(t *testing.T, c client.Client, object client.Object) {
 	}
 }
 
-// statusOf is a member's entry, or an error that says what there is.
+// statusOf returns a member's entry, or an error with the number of entries.
 func statusOf(cc *v1alpha1.CacheCluster, member string) (*v1alpha1.ClusterStatus, error) {
 	for i := range cc.Status.Clusters {
 		if cc.Status.Clusters[i].Name == member {
@@ -108,7 +108,7 @@ func statusOf(cc *v1alpha1.CacheCluster, member string) (*v1alpha1.ClusterStatus
 	return nil, fmt.Errorf("no entry of %s among %d", member, len(cc.Status.Clusters))
 }
 
-// has says what keeps a CacheCluster from having a condition with a reason.
+// has returns an error if a CacheCluster does not have a condition with a reason.
 func has(cc *v1alpha1.CacheCluster, condition string, status metav1.ConditionStatus, reason string) error {
 	c := meta.FindStatusCondition(cc.Status.Conditions, condition)
 	if c == nil {

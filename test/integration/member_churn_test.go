@@ -22,7 +22,7 @@ import (
 // rounds of joining and leaving, after some that fill what is filled once.
 const warmUp, rounds = 5, 50
 
-// footprint is what a member may leave behind in the hub's process.
+// footprint holds the resources of the hub's process that a removed member may leak.
 type footprint struct {
 	goroutines, connections int
 	heap                    uint64

@@ -462,13 +462,13 @@ func TestLeave_RefusesKubeconfigOfOtherMember(t *testing.T) {
 
 func TestLeave_WithoutAccessReportsWhatStays(t *testing.T) {
 	p := joined(t)
-	var told []string
-	err := p.leave(t, "eu-1", membership.LeaveOptions{Report: func(s string) { told = append(told, s) }})
+	var reported []string
+	err := p.leave(t, "eu-1", membership.LeaveOptions{Report: func(s string) { reported = append(reported, s) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := strings.Join(told, "\n"); !strings.Contains(all, "kubectl delete clusterrolebinding/reconcile-lab-member") {
-		t.Errorf("it told %q", all)
+	if all := strings.Join(reported, "\n"); !strings.Contains(all, "kubectl delete clusterrolebinding/reconcile-lab-member") {
+		t.Errorf("it reported %q", all)
 	}
 	for _, k := range slices.Sorted(maps.Keys(versions(t, p.hub, p.member))) {
 		if k != "hub *v1.Namespace reconcile-lab-system" && strings.HasPrefix(k, "hub") {
@@ -488,7 +488,7 @@ func TestLeave_AbandonReleasesMemberCacheOfGoneMember(t *testing.T) {
 		t.Error(err)
 	}
 	if err := p.hub.Client.Get(t.Context(), client.ObjectKeyFromObject(mc), mc); !apierrors.IsNotFound(err) {
-		t.Errorf("the MemberCache: %v, want that it is gone", err)
+		t.Errorf("the MemberCache: %v, want that it is deleted", err)
 	}
 }
 
@@ -589,16 +589,16 @@ func TestUp_RepairsLabWithRecreatedMember(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var reported []string
 	up := func(member *harness.Server) {
 		t.Helper()
-		told = nil
+		reported = nil
 		var mu sync.Mutex
 		p := rented{clusters: map[string]*harness.Server{labs.Hub: hub, "member-1": member}}
 		if err := labs.Up(t.Context(), l, p, labs.Options{Members: 1, Report: func(_, step string) {
 			mu.Lock()
 			defer mu.Unlock()
-			told = append(told, step)
+			reported = append(reported, step)
 		}}); err != nil {
 			t.Fatal(err)
 		}
@@ -610,22 +610,22 @@ func TestUp_RepairsLabWithRecreatedMember(t *testing.T) {
 	mustCreate(t, hub, held)
 
 	up(first)
-	if slices.Contains(told, ending) {
-		t.Errorf("an up of a complete lab reported %q", told)
+	if slices.Contains(reported, ending) {
+		t.Errorf("an up of a complete lab reported %q", reported)
 	}
 	if err := hub.Client.Get(t.Context(), client.ObjectKeyFromObject(held), held); err != nil {
 		t.Fatalf("the MemberCache, after an up of a lab that is whole: %v", err)
 	}
 
 	up(second)
-	if !slices.Contains(told, ending) {
-		t.Errorf("reported steps %q, want one about the earlier membership", told)
+	if !slices.Contains(reported, ending) {
+		t.Errorf("reported steps %q, want one about the earlier membership", reported)
 	}
 	if host := credential(t, hub, "member-1").Host; host != second.Config.Host {
 		t.Errorf("the hub has a credential for %s, want %s", host, second.Config.Host)
 	}
 	if err := hub.Client.Get(t.Context(), client.ObjectKeyFromObject(held), held); !apierrors.IsNotFound(err) {
-		t.Errorf("the MemberCache of the lost cluster: %v, want that it is gone", err)
+		t.Errorf("the MemberCache of the lost cluster: %v, want that it is deleted", err)
 	}
 	profile := profileNamed(types.NamespacedName{Namespace: v1alpha1.InventoryNamespace, Name: "member-1"})
 	if err := hub.Client.Get(t.Context(), client.ObjectKeyFromObject(profile), profile); err != nil || profile.Labels[v1alpha1.LabelRegion] != "eu" {

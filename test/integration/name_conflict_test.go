@@ -21,7 +21,7 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// Between the look at a cache and the write, an object may be deleted, and another client
+// Between the read of a cache and the write, an object may be deleted, and another client
 // else's may take its name. Repairs are forced, so nothing else would hold them off.
 func TestNameConflict_CorrectionRequiresUIDOfReadObject(t *testing.T) {
 	t.Parallel()
@@ -29,22 +29,22 @@ func TestNameConflict_CorrectionRequiresUIDOfReadObject(t *testing.T) {
 	server := lab.Members[one].Client
 	desired, _ := desiredOf(t, ns, "sessions", "x")
 	memberNamespace(t, server, ns)
-	looked := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions", UID: "00000000-0000-0000-0000-000000000001"}}
-	repair := func() apply.Report {
+	read := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions", UID: "00000000-0000-0000-0000-000000000001"}}
+	correct := func() apply.Report {
 		applier := apply.New(apply.Options{Client: server, Namespace: ns, EventTime: time.Now()})
-		return applier.Apply(t.Context(), apply.Plan{Steps: []apply.Step{{Desired: desired[0], Action: apply.Correct, Live: looked}}})
+		return applier.Apply(t.Context(), apply.Plan{Steps: []apply.Step{{Desired: desired[0], Action: apply.Correct, Live: read}}})
 	}
-	tryAgain := func(report apply.Report) {
+	retries := func(report apply.Report) {
 		t.Helper()
 		if len(report.Failures) != 1 || report.Failures[0].Class != v1alpha1.ClassTransient {
-			t.Errorf("failures %v, want one that is tried again: the cache is behind", report.Failures)
+			t.Errorf("failures %v, want one that is retried: the cache is stale", report.Failures)
 		}
 	}
 
-	tryAgain(repair())
+	retries(correct())
 	there := &corev1.Service{}
-	if err := server.Get(t.Context(), client.ObjectKeyFromObject(looked), there); !apierrors.IsNotFound(err) {
-		t.Errorf("what was deleted came back as a repair, and nobody counts its deletion: %v", err)
+	if err := server.Get(t.Context(), client.ObjectKeyFromObject(read), there); !apierrors.IsNotFound(err) {
+		t.Errorf("a deleted Service was recreated as a correction, so its deletion is not counted: %v", err)
 	}
 
 	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions"},
@@ -52,7 +52,7 @@ func TestNameConflict_CorrectionRequiresUIDOfReadObject(t *testing.T) {
 	if err := server.Create(t.Context(), theirs); err != nil {
 		t.Fatal(err)
 	}
-	tryAgain(repair())
+	retries(correct())
 	reload(t, server, theirs)
 	if len(theirs.Labels) > 0 || len(theirs.Spec.Ports) != 1 {
 		t.Errorf("another owner's Service was taken over: labels %v, ports %v", theirs.Labels, theirs.Spec.Ports)
@@ -101,19 +101,19 @@ func TestNameConflict_OneOfTwoHubsCreatesTheObject(t *testing.T) {
 			})
 		}
 		both.Wait()
-		made := map[apply.Key]string{}
+		created := map[apply.Key]string{}
 		for hub := range reports {
 			for _, c := range reports[hub].Changes {
-				if other, ok := made[c.Key]; ok {
+				if other, ok := created[c.Key]; ok {
 					t.Errorf("%s was created for %s and for %s", c.Key, other, marks[hub])
 				}
-				made[c.Key] = marks[hub]
+				created[c.Key] = marks[hub]
 			}
 		}
 		if len(reports[0].Failures)+len(reports[1].Failures) == 0 {
-			t.Errorf("neither hub was told of the other: %v", made)
+			t.Errorf("no hub reports a conflict with the other: %v", created)
 		}
-		for key, mark := range made {
+		for key, mark := range created {
 			there := &metav1.PartialObjectMetadata{}
 			there.SetGroupVersionKind(key.Kind)
 			if err := server.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: key.Name}, there); err != nil {
@@ -146,7 +146,7 @@ func TestNameConflict_LaterOfTwoCachesGetsNothing(t *testing.T) {
 		pair := caches[2*i : 2*i+2]
 		var winner, loser *v1alpha1.CacheCluster
 		for _, cc := range pair {
-			becomes(t, cc, "is ready, or told of the other", func(cc *v1alpha1.CacheCluster) error {
+			becomes(t, cc, "is ready, or reports the conflict", func(cc *v1alpha1.CacheCluster) error {
 				entry, err := statusOf(cc, one)
 				switch {
 				case err != nil:
@@ -167,7 +167,7 @@ func TestNameConflict_LaterOfTwoCachesGetsNothing(t *testing.T) {
 		}
 		err := lab.Members[one].Client.Get(t.Context(), client.ObjectKeyFromObject(loser), &appsv1.StatefulSet{})
 		if !apierrors.IsNotFound(err) {
-			t.Errorf("%s is told that it cannot have all of its children, and has its StatefulSet: %v", loser.Name, err)
+			t.Errorf("%s reports a name conflict, but has its StatefulSet: %v", loser.Name, err)
 		}
 		service := &corev1.Service{}
 		if err := lab.Members[one].Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: fmt.Sprintf("c%d-client", i)}, service); err != nil {

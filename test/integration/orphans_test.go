@@ -62,7 +62,7 @@ func TestRefusedCorrection_IsReportedUntilItSucceeds(t *testing.T) {
 	entry := inState(t, cc, one, v1alpha1.MemberBlocked, v1alpha1.ReasonRejectedByPolicy)
 	contains(t, "the message", entry.Message, "five, and no other number")
 	if entry.LastDrift != nil {
-		t.Errorf("it says that it put right %+v", entry.LastDrift)
+		t.Errorf("the status reports a correction: %+v", entry.LastDrift)
 	}
 
 	if err := server.Delete(t.Context(), binding); err != nil {

@@ -172,7 +172,7 @@ func TestUpdate_ReachesEveryMemberAndPrunesChildren(t *testing.T) {
 
 func TestNameConflict_ObjectOfAnotherOwnerIsNamedAndKept(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t, "somebody-else")
+	ns := namespace(t, "another-owner")
 	labels := map[string]string{"app": "mine"}
 	foreign := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions", Labels: labels},
@@ -230,7 +230,7 @@ func TestNameConflict_ObjectOfAnotherOwnerIsNamedAndKept(t *testing.T) {
 }
 
 // A Service with an address of its own cannot become a headless one: the API server
-// calls our intent invalid, and what stands in the way is another owner's object.
+// rejects the desired Service as invalid, while the cause is another owner's object.
 func TestNameConflict_InvalidServiceOfAnotherOwnerIsNamed(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "foreign-service")
@@ -415,7 +415,7 @@ func TestMemberCache_OfAnotherOwnerIsNamedAndKept(t *testing.T) {
 	ns := namespace(t, "name-conflict")
 	for _, of := range []string{"sessions", "another"} {
 		t.Run("for the cache "+of, func(t *testing.T) {
-			// Its own placement is of no interest here; it names a member that nobody serves.
+			// Its own placement does not matter here: it names a member that does not exist.
 			theirs := &v1alpha1.MemberCache{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions." + one},
 				Spec: v1alpha1.MemberCacheSpec{CacheCluster: of, Cluster: "nowhere", Revision: "theirs"}}
 			mustCreate(t, lab.Hub, theirs)

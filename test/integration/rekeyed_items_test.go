@@ -39,7 +39,7 @@ func TestRekeyedItem_IsCorrectedInPlace(t *testing.T) {
 		}
 	}
 	for i, c := range []struct {
-		name, says string
+		name, want string
 		edit       func()
 		right      func() error
 	}{
@@ -66,15 +66,15 @@ func TestRekeyedItem_IsCorrectedInPlace(t *testing.T) {
 		c.edit()
 		eventually(t, c.name+" is corrected", func(context.Context) error { return c.right() })
 		becomes(t, cc, "tells of "+c.name, func(now *v1alpha1.CacheCluster) error {
-			told, err := statusOf(now, one)
+			entry, err := statusOf(now, one)
 			if err != nil {
 				return err
 			}
-			if told.LastDrift == nil || told.LastDrift.Count != int64(i+1) {
-				return fmt.Errorf("last drift %+v", told.LastDrift)
+			if entry.LastDrift == nil || entry.LastDrift.Count != int64(i+1) {
+				return fmt.Errorf("last drift %+v", entry.LastDrift)
 			}
-			if is := driftsOf([]v1alpha1.DriftFinding{told.LastDrift.DriftFinding})[0]; is != c.says {
-				return fmt.Errorf("it says %q, want %q", is, c.says)
+			if is := driftsOf([]v1alpha1.DriftFinding{entry.LastDrift.DriftFinding})[0]; is != c.want {
+				return fmt.Errorf("last drift %q, want %q", is, c.want)
 			}
 			return nil
 		})
@@ -82,9 +82,8 @@ func TestRekeyedItem_IsCorrectedInPlace(t *testing.T) {
 	}
 }
 
-// What another client put in the place of a field of ours goes when the API server refuses
-// both: another way to probe, the other bound of a budget. What does not stand in the way
-// stays.
+// A mutually exclusive sibling of another client is removed when the API server refuses
+// both fields: another kind of probe, the other bound of a budget. Other fields stay.
 func TestConflictingSibling_IsRemovedWithCorrection(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "in-the-way")
@@ -130,15 +129,15 @@ func TestConflictingSibling_IsRemovedWithCorrection(t *testing.T) {
 			return nil
 		})
 		becomes(t, cc, "counts "+c.name, func(now *v1alpha1.CacheCluster) error {
-			if told, err := statusOf(now, one); err != nil || told.LastDrift == nil || told.LastDrift.Count != int64(i+1) {
-				return fmt.Errorf("%v, last drift %+v", err, told)
+			if entry, err := statusOf(now, one); err != nil || entry.LastDrift == nil || entry.LastDrift.Count != int64(i+1) {
+				return fmt.Errorf("%v, last drift %+v", err, entry)
 			}
 			return nil
 		})
 		isReady(t, cc)
 	}
 	if reload(t, lab.Members[one].Client, set); len(container().Env) != 1 {
-		t.Errorf("env %v: what somebody added elsewhere stood in no way", container().Env)
+		t.Errorf("env %v: another item does not conflict and must stay", container().Env)
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/test/harness"
 )
 
-// behindAGate makes the hub know a member whose address is a gate before one of
-// the real ones. Nobody else uses that member's children of the same name.
+// behindAGate joins a member whose address is a gate in front of a real member. No other
+// test uses that member's children of the same name.
 func behindAGate(t *testing.T, name string, behind *harness.Member) *harness.Gate {
 	t.Helper()
 	address, err := url.Parse(behind.Config.Host)
