@@ -132,7 +132,7 @@ var _ = Describe("input that only the hub can refuse", func() {
 		unmoved(ctx, ns)
 	})
 
-	It("another owner's StatefulSet: it stays unchanged, and the cache is created once it is gone", func(ctx SpecContext) {
+	It("another owner's StatefulSet: it stays unchanged, and the cache is created once it is deleted", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		m := lab.member("member-2")
 		Expect(m.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})).To(Succeed())

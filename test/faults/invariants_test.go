@@ -149,7 +149,7 @@ func (w *world) holds(ctx context.Context, cc *v1alpha1.CacheCluster, member str
 			return err
 		}
 		if diff := cmp.Diff(Normalise(applied), Normalise(live)); diff != "" {
-			return fmt.Errorf("%s differs from what is asked for (-asked +is):\n%s", live.GetKind(), diff)
+			return fmt.Errorf("%s differs from the spec (-asked +is):\n%s", live.GetKind(), diff)
 		}
 		if _, ready := Essence(live); !ready {
 			return fmt.Errorf("%s is not ready", live.GetKind())
@@ -157,7 +157,7 @@ func (w *world) holds(ctx context.Context, cc *v1alpha1.CacheCluster, member str
 	}
 	wanted := ptr.Deref(cc.Spec.Replicas, 1)
 	if entry.State != v1alpha1.MemberReady || entry.ReadyReplicas != wanted || entry.Replicas != wanted {
-		return fmt.Errorf("the status says %s (%s) %s with %d of %d replicas", entry.State, entry.Reason, entry.Message, entry.ReadyReplicas, entry.Replicas)
+		return fmt.Errorf("the status is %s (%s) %s with %d of %d replicas", entry.State, entry.Reason, entry.Message, entry.ReadyReplicas, entry.Replicas)
 	}
 	return nil
 }

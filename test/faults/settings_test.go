@@ -22,7 +22,7 @@ func TestReadSettings_RefusesBadValues(t *testing.T) {
 		{"part 0", "FAULTS_PART", "0/3", `PART: "0/3": must be NUMBER/OF`},
 		{"a part with a rest", "FAULTS_PART", "1/3x", `PART: "1/3x": must be NUMBER/OF`},
 		{"an unknown fault", "FAULTS_ONLY", "losst", `FAULT: "losst": unknown fault; use one of: refused, reset, timeout, lost, 409`},
-		{"an unknown fault behind a known one", "FAULTS_ONLY", "lost,404", `FAULT: "404": unknown fault`},
+		{"an unknown fault after a known one", "FAULTS_ONLY", "lost,404", `FAULT: "404": unknown fault`},
 		{"an empty fault in a list", "FAULTS_ONLY", "lost,", `FAULT: "": unknown fault`},
 		{"an unknown scenario", "FAULTS_CASE", "craete", `CASE: "craete": unknown scenario "craete"; use history, or one of: create, delete`},
 		{"a point without its parts", "FAULTS_CASE", "create/hub:get", `the point "hub:get" must be SERVER:VERB:KIND:NAME:N`},

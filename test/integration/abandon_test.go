@@ -48,7 +48,7 @@ func TestAbandon_ByAnnotationReportsOrphansWhenMemberReturns(t *testing.T) {
 	away := inState(t, cc, "silent", v1alpha1.MemberUnreachable, v1alpha1.ReasonMemberUnreachable)
 	since := "silent (unreachable since " + away.Since.UTC().Format("2006-01-02T15:04:05Z") + ")"
 
-	t.Run("the deletion says for whom it waits and since when, and tells of a name that is none", func(t *testing.T) {
+	t.Run("the deletion reports which member it waits for and since when, and reports an unknown name", func(t *testing.T) {
 		abandon(t, cc, "silence,"+one)
 		if err := lab.Hub.Client.Delete(t.Context(), cc); err != nil {
 			t.Fatal(err)
@@ -66,9 +66,9 @@ func TestAbandon_ByAnnotationReportsOrphansWhenMemberReturns(t *testing.T) {
 		})
 	})
 
-	t.Run("with the right name it ends, and an event tells what stays", func(t *testing.T) {
+	t.Run("with the name of the member it ends, and an event names the orphaned children", func(t *testing.T) {
 		abandon(t, cc, "silent")
-		eventually(t, "the CacheCluster is gone", func(ctx context.Context) error {
+		eventually(t, "the CacheCluster is deleted", func(ctx context.Context) error {
 			if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("it is there: %w", err)
 			}
@@ -123,14 +123,14 @@ func TestAbandon_ByAnnotationReportsOrphansWhenMemberReturns(t *testing.T) {
 				t.Errorf("%T was not there any more: %v", child, err)
 			}
 		}
-		is("the condition names what is left", func(message string) bool {
+		is("the condition names the remaining children", func(message string) bool {
 			return strings.Contains(message, ns+"/StatefulSet/left") && !strings.Contains(message, ns+"/Service/left")
 		})
 		edit(t, two, set, func() { delete(set.Annotations, v1alpha1.AnnotationOwner) })
 		heir := cache(ns, "left", "silent")
 		heir.Spec.Takeover = v1alpha1.TakeoverAlways
 		isReady(t, create(t, heir))
-		is("the condition is gone: it was taken over", func(message string) bool { return !strings.Contains(message, ns+"/") })
+		is("the condition does not name the namespace: the children were taken over", func(message string) bool { return !strings.Contains(message, ns+"/") })
 	})
 }
 

@@ -63,7 +63,7 @@ func TestAdmission_RefusesBadInputWithFix(t *testing.T) {
 		{"a member twice", "sessions", "placement: {clusters: [a, a]}", []string{"spec.placement.clusters", "Duplicate"}},
 		{"an argument that a field sets", "sessions", "memcached: {args: ['-m', '64']}" + everywhere, []string{"spec.memcached.args", "use memory"}},
 		{"an argument glued to its value", "sessions", "memcached: {args: ['-m64']}" + everywhere, []string{"spec.memcached.args", "use memory"}},
-		{"an argument behind another in one word", "sessions", "memcached: {args: ['-vm', '9999']}" + everywhere, []string{"spec.memcached.args", "use memory"}},
+		{"two arguments in one word", "sessions", "memcached: {args: ['-vm', '9999']}" + everywhere, []string{"spec.memcached.args", "use memory"}},
 		{"a long argument that a field sets", "sessions", "memcached: {args: ['--max-item-size=1m']}" + everywhere, []string{"spec.memcached.args", "use memory"}},
 		{"the port", "sessions", "memcached: {args: ['-p', '1']}" + everywhere, []string{"the port is always 11211"}},
 		{"a version that is no tag", "sessions", "version: 'memcached:1.6'" + everywhere, []string{"spec.version", "image tag"}},
@@ -72,7 +72,7 @@ func TestAdmission_RefusesBadInputWithFix(t *testing.T) {
 		{"an image in capitals", "sessions", "image: Memcached:1.6" + everywhere, []string{"spec.image", "in lower case"}},
 		{"an exporter's image with a space", "sessions", "exporter: {enabled: true, image: 'a b'}" + everywhere, []string{"spec.exporter.image", "no spaces"}},
 		{"an override's image without a name", "sessions", "overrides: [{clusters: [a], image: ':1.6'}]" + everywhere, []string{"spec.overrides[0].image", "must be a reference"}},
-		{"an override for nobody", "sessions", "overrides: [{replicas: 1}]" + everywhere, []string{"an override must set clusters"}},
+		{"an override without clusters", "sessions", "overrides: [{replicas: 1}]" + everywhere, []string{"an override must set clusters"}},
 		{"an override's replicas below 0", "sessions", "overrides: [{clusters: [a], replicas: -1}]" + everywhere, []string{"replicas must be 0 or more"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -125,7 +125,7 @@ func TestDeletion_HonorsPolicyThatChangesWithIt(t *testing.T) {
 			if err := lab.startManager(); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the MemberCache is gone", func(ctx context.Context) error {
+			eventually(t, "the MemberCache is deleted", func(ctx context.Context) error {
 				var left v1alpha1.MemberCacheList
 				if err := lab.Hub.Client.List(ctx, &left, client.InNamespace(ns)); err != nil {
 					return err

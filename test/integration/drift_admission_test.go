@@ -104,7 +104,7 @@ func TestDrift_DoesNotRemoveSidecarOfAdmissionEndlessly(t *testing.T) {
 	}
 	isReady(t, cc)
 	if n := countOf(t, cc, one); n != 0 {
-		t.Errorf("what nobody owns was removed %d times", n)
+		t.Errorf("a field without an owner was removed %d times", n)
 	}
 	becomes(t, owned, "has come to rest", func(owned *v1alpha1.CacheCluster) error {
 		entry, err := statusOf(owned, one)

@@ -136,7 +136,7 @@ func TestDrift_IsCorrectedInItsMemberOnly(t *testing.T) {
 				before := countOf(t, cc, member)
 				c.do(t, member)
 
-				becomes(t, cc, "reports the repair in "+member, func(cc *v1alpha1.CacheCluster) error {
+				becomes(t, cc, "reports the correction in "+member, func(cc *v1alpha1.CacheCluster) error {
 					if n := countOf(t, cc, member); n != before+1 {
 						return fmt.Errorf("%d drifts were corrected, want %d", n, before+1)
 					}
@@ -227,7 +227,7 @@ func TestDrift_KeepsFieldsOfOtherManagers(t *testing.T) {
 	}
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "sessions"}}
 	edit(t, one, set, func() { set.Spec.Template.Spec.Containers[0].Image = "memcached:evil" })
-	becomes(t, cc, "reports one repair", func(cc *v1alpha1.CacheCluster) error {
+	becomes(t, cc, "reports one correction", func(cc *v1alpha1.CacheCluster) error {
 		if n := countOf(t, cc, one); n != 1 {
 			return fmt.Errorf("%d drifts were corrected", n)
 		}

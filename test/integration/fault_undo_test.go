@@ -163,7 +163,7 @@ func TestFaultUndo_RestoresObjectFromAnotherProcess(t *testing.T) {
 		})
 	}
 
-	t.Run("but not who owned a field where another wish came in between, which the hub would then not see", func(t *testing.T) {
+	t.Run("but not the owner of a field that another spec changed meanwhile, since the hub would miss the difference", func(t *testing.T) {
 		r := fault.Request{Fault: fault.Drift, Namespace: ns, Cache: "sessions", Member: two}
 		if _, err := injector().Inject(t.Context(), r); err != nil {
 			t.Fatal(err)
@@ -216,7 +216,7 @@ func TestFaultInject_RefusesWrongTargetWithAlternatives(t *testing.T) {
 		{"a value of another type", fault.Request{Fault: fault.Drift, Value: "many"}, `value "many"`},
 		{"an addition that there is not", fault.Request{Fault: fault.Foreign, Add: "volume"}, "must be one of: env, annotation, sidecar"},
 		{"an addition to a Service", fault.Request{Fault: fault.Foreign, Kind: "Service"}, "has no pod template"},
-		{"a fight without a pause", fault.Request{Fault: fault.Fight, Every: 1}, "must be at least 10ms"},
+		{"a conflict without an interval", fault.Request{Fault: fault.Fight, Every: 1}, "must be at least 10ms"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := test.request

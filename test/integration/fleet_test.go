@@ -49,7 +49,7 @@ func namespace(t *testing.T, name string) string {
 		if err := lab.Hub.Client.DeleteAllOf(context.Background(), &v1alpha1.CacheCluster{}, client.InNamespace(name)); err != nil {
 			t.Error(err)
 		}
-		within(context.Background(), t, patience, "the CacheClusters of "+name+" are gone", func(ctx context.Context) error {
+		within(context.Background(), t, patience, "the CacheClusters of "+name+" are deleted", func(ctx context.Context) error {
 			var left v1alpha1.CacheClusterList
 			if err := lab.Hub.Client.List(ctx, &left, client.InNamespace(name)); err != nil {
 				return err

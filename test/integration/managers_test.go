@@ -195,7 +195,7 @@ func TestManager_TwoActiveDoNotConflict(t *testing.T) {
 		}
 		gone(t, one, ns, "brief")
 		gone(t, two, ns, "brief")
-		eventually(t, "brief is gone", func(ctx context.Context) error {
+		eventually(t, "brief is deleted", func(ctx context.Context) error {
 			if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(brief), brief); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("it is there: %w", err)
 			}

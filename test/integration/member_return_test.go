@@ -40,7 +40,7 @@ func TestMemberReturn_PendingChangesAreApplied(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, cc := range all {
-		becomes(t, cc, "says that it does not know", func(cc *v1alpha1.CacheCluster) error {
+		becomes(t, cc, "reports an unknown state", func(cc *v1alpha1.CacheCluster) error {
 			return has(cc, v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonMembersUnreachable)
 		})
 	}

@@ -208,7 +208,7 @@ func forgetMembership(t *testing.T, s *harness.Server) {
 	if client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the namespace of memberships is gone", func(ctx context.Context) error { return notThere(ctx, s.Client, ns) })
+	eventually(t, "the namespace of memberships is deleted", func(ctx context.Context) error { return notThere(ctx, s.Client, ns) })
 }
 
 func (p *party) join(t *testing.T, name string, o membership.Options) error {
@@ -585,7 +585,7 @@ func TestUp_RepairsLabWithRecreatedMember(t *testing.T) {
 	hub, first, second := startAPIServer(t), startAPIServer(t), startAPIServer(t)
 	issueTokens(t, first)
 	issueTokens(t, second)
-	l, err := labs.Open("anew")
+	l, err := labs.Open("rejoin")
 	if err != nil {
 		t.Fatal(err)
 	}

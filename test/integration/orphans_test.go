@@ -150,13 +150,13 @@ func TestOrphans_ChildWithChangedOwnerMarkIsDeletedWithItsCache(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	eventually(t, "the StatefulSet is gone", func(ctx context.Context) error {
+	eventually(t, "the StatefulSet is deleted", func(ctx context.Context) error {
 		if err := server.Get(ctx, client.ObjectKeyFromObject(set), set); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %w", err)
 		}
 		return nil
 	})
-	eventually(t, "the Service is gone", func(ctx context.Context) error {
+	eventually(t, "the Service is deleted", func(ctx context.Context) error {
 		if err := server.Get(ctx, client.ObjectKeyFromObject(service), service); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %w", err)
 		}

@@ -206,7 +206,7 @@ func TestNameConflict_ObjectOfAnotherOwnerIsNamedAndKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		gone(t, two, ns, "sessions")
-		eventually(t, "the cache is gone", func(ctx context.Context) error {
+		eventually(t, "the cache is deleted", func(ctx context.Context) error {
 			if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("it is there: %v", err)
 			}
@@ -435,7 +435,7 @@ func TestMemberCache_OfAnotherOwnerIsNamedAndKept(t *testing.T) {
 			if err := lab.Hub.Client.Delete(t.Context(), cc); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the cache is gone", func(ctx context.Context) error {
+			eventually(t, "the cache is deleted", func(ctx context.Context) error {
 				if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(cc), cc); !apierrors.IsNotFound(err) {
 					return fmt.Errorf("it is there: %v", err)
 				}

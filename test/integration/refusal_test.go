@@ -139,7 +139,7 @@ func TestRefusal_ByMemberAdmissionIsBlockedAndRetried(t *testing.T) {
 				}
 				since, attempt := entry.Since, entry.Attempt
 				other := inState(t, cc, two, v1alpha1.MemberReady, v1alpha1.ReasonPodsReady).DeepCopy()
-				becomes(t, cc, "is tried again", func(cc *v1alpha1.CacheCluster) error {
+				becomes(t, cc, "is retried", func(cc *v1alpha1.CacheCluster) error {
 					entry, err := statusOf(cc, one)
 					if err == nil && entry.Attempt <= attempt {
 						err = fmt.Errorf("attempt %d", entry.Attempt)
@@ -157,7 +157,7 @@ func TestRefusal_ByMemberAdmissionIsBlockedAndRetried(t *testing.T) {
 			cc := cache(ns, "sessions")
 			isReady(t, cc)
 			if entry, err := statusOf(cc, one); err != nil || entry.Attempt != 0 || entry.RetryAt != nil || entry.Class != "" {
-				t.Errorf("it is over, and the entry says %+v (%v)", entry, err)
+				t.Errorf("the failure ended, but the entry is %+v (%v)", entry, err)
 			}
 		})
 	}

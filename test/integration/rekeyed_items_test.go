@@ -65,7 +65,7 @@ func TestRekeyedItem_IsCorrectedInPlace(t *testing.T) {
 	} {
 		c.edit()
 		eventually(t, c.name+" is corrected", func(context.Context) error { return c.right() })
-		becomes(t, cc, "tells of "+c.name, func(now *v1alpha1.CacheCluster) error {
+		becomes(t, cc, "reports "+c.name, func(now *v1alpha1.CacheCluster) error {
 			entry, err := statusOf(now, one)
 			if err != nil {
 				return err

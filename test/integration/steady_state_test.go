@@ -133,7 +133,7 @@ func TestSteadyState_WritesNothingAlsoAfterRestart(t *testing.T) {
 		if cmp.Equal(requests, writeRequests(t)) {
 			t.Error("the new manager wrote nothing at all")
 		}
-		eventually(t, "the probe is gone", func(ctx context.Context) error {
+		eventually(t, "the probe is deleted", func(ctx context.Context) error {
 			if err := lab.Hub.Client.Get(ctx, client.ObjectKeyFromObject(drifted), drifted); client.IgnoreNotFound(err) != nil || err == nil {
 				return fmt.Errorf("it is there: %w", err)
 			}
@@ -153,7 +153,7 @@ func TestMetrics_FollowPrometheusNaming(t *testing.T) {
 	if err := lab.Members[one].Client.Delete(t.Context(), childKinds(ns, "sessions")[0]); err != nil {
 		t.Fatal(err)
 	}
-	becomes(t, cc, "reports the repair", func(cc *v1alpha1.CacheCluster) error {
+	becomes(t, cc, "reports the correction", func(cc *v1alpha1.CacheCluster) error {
 		entry, err := statusOf(cc, one)
 		if err != nil || entry.LastDrift == nil {
 			return fmt.Errorf("no drift was corrected: %w", err)

@@ -105,7 +105,7 @@ func TestUnreachableMembers_DoNotDelayOthersAndCatchUp(t *testing.T) {
 		if err := lab.Members[one].Client.Delete(t.Context(), childKinds(ns, "first")[0]); err != nil {
 			t.Fatal(err)
 		}
-		becomes(t, first, "reports the repair", func(cc *v1alpha1.CacheCluster) error {
+		becomes(t, first, "reports the correction", func(cc *v1alpha1.CacheCluster) error {
 			if n := countOf(t, cc, one); n != 1 {
 				return fmt.Errorf("%d drifts were corrected", n)
 			}
@@ -140,7 +140,7 @@ func TestUnreachableMembers_DoNotDelayOthersAndCatchUp(t *testing.T) {
 		inState(t, second, "hole", v1alpha1.MemberUnreachable, v1alpha1.ReasonMemberUnreachable)
 	})
 
-	t.Run("deleting waits for one that is away, visibly, and ends when it comes", func(t *testing.T) {
+	t.Run("a deletion waits for an unreachable member, reports it, and ends when the member answers", func(t *testing.T) {
 		if err := lab.Hub.Client.Delete(t.Context(), second); err != nil {
 			t.Fatal(err)
 		}
