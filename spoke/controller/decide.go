@@ -21,14 +21,14 @@ type decision struct {
 
 // decide renders the desired children and plans how to reach them.
 func (m *member) decide(s *snapshot) decision {
-	intent, err := m.render(s.state, s.cache, s.now)
+	desired, problems, err := m.render(s.state, s.cache, s.now)
 	switch {
 	case err != nil:
 		return decision{failure: failure.Of(err, "render", s.cache.Name)}
-	case len(intent.problems) > 0:
-		return decision{failure: invalidSpec(intent.problems)}
+	case len(problems) > 0:
+		return decision{failure: invalidSpec(problems)}
 	}
-	return decision{applier: m.applier(s), plan: apply.Decide(intent.desired, s.live, m.planOwner(s), m.writeCache.Memory(s.live))}
+	return decision{applier: m.applier(s), plan: apply.Decide(desired, s.live, m.planOwner(s), m.writeCache.Memory(s.live))}
 }
 
 // applier returns the applier of one MemberCache.

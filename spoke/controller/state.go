@@ -91,11 +91,11 @@ const (
 	reconnection
 )
 
-// renderedIntent is what Render and Desire return for one generation. Both are pure, and
-// most reconciles are about the same generation.
+// renderedIntent is what Render and NewDesired return for one generation. Both are pure,
+// and most reconciles are about the same generation.
 type renderedIntent struct {
 	generation int64
-	desired    []apply.Desired
+	children   apply.Encoded
 	problems   []validation.Problem
 }
 
@@ -225,28 +225,40 @@ func (s *states) startedAfter(t time.Time) (n int) {
 	return n
 }
 
-// render returns the desired children of a MemberCache, from the record if its generation
-// has not changed.
-func (m *member) render(state *cacheState, mc *v1alpha1.MemberCache, now time.Time) (*renderedIntent, error) {
-	if state.intent.generation == mc.Generation && state.intent.rendered() {
-		return &state.intent, nil
+// render returns the desired children of a MemberCache, or the problems of its spec. It
+// renders them only if the record is about another generation.
+func (m *member) render(state *cacheState, mc *v1alpha1.MemberCache, now time.Time) ([]apply.Desired, []validation.Problem, error) {
+	if state.intent.generation != mc.Generation || !state.intent.rendered() {
+		if err := m.renderGeneration(state, mc, now); err != nil {
+			return nil, nil, err
+		}
 	}
+	desired, err := state.intent.children.Decode(m.typer)
+	return desired, state.intent.problems, err
+}
+
+// renderGeneration renders the present generation into the record.
+func (m *member) renderGeneration(state *cacheState, mc *v1alpha1.MemberCache, now time.Time) error {
 	children, problems := render.Render(mc)
 	desired, err := apply.NewDesired(m.typer, children)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	state.intent = renderedIntent{generation: mc.Generation, desired: desired, problems: problems}
+	encoded, err := apply.Encode(desired)
+	if err != nil {
+		return err
+	}
+	state.intent = renderedIntent{generation: mc.Generation, children: encoded, problems: problems}
 	state.unsettledSince = time.Time{}
 	var since time.Time
 	if !isReported(mc) {
 		since = now
 	}
 	m.states.setUnreportedSince(state, since)
-	return &state.intent, nil
+	return nil
 }
 
-func (i *renderedIntent) rendered() bool { return len(i.desired) > 0 || len(i.problems) > 0 }
+func (i *renderedIntent) rendered() bool { return len(i.children) > 0 || len(i.problems) > 0 }
 
 // isReported reports whether the status is about the present generation.
 func isReported(mc *v1alpha1.MemberCache) bool {

@@ -38,7 +38,7 @@ func TestCacheState_KeepsInventoryOfDeferredReport(t *testing.T) {
 	state.identify(mc.UID)
 	render := func() {
 		t.Helper()
-		if _, err := m.render(state, mc, noon); err != nil {
+		if _, _, err := m.render(state, mc, noon); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -75,7 +75,7 @@ func TestRender_StartsOnlyGenerationsWithoutReport(t *testing.T) {
 	mc.Status.State, mc.Status.ObservedGeneration = v1alpha1.MemberReady, mc.Generation
 	state := m.states.get(sessionsKey)
 	for _, want := range []int{0, 1} {
-		if _, err := m.render(state, mc, noon); err != nil {
+		if _, _, err := m.render(state, mc, noon); err != nil {
 			t.Fatal(err)
 		}
 		if n := m.states.startedAfter(noon.Add(-time.Second)); n != want {
