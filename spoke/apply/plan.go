@@ -29,7 +29,8 @@ func (k Key) String() string { return k.Kind.Kind + "/" + k.Name }
 // Desired is one desired child.
 type Desired struct {
 	render.Child
-	// Fields are the fields that the hub owns after the intent is applied.
+	// Fields are the fields that the hub owns after the intent is applied. They are shared
+	// and must not be changed.
 	Fields *drift.Fields
 
 	typer drift.Typer
@@ -48,7 +49,7 @@ func NewDesired(t drift.Typer, children []render.Child) ([]Desired, error) {
 		if err != nil {
 			return nil, err
 		}
-		desired = append(desired, Desired{Child: child, Fields: fields, typer: t})
+		desired = append(desired, Desired{Child: child, Fields: drift.Shared(fields), typer: t})
 	}
 	return desired, nil
 }
