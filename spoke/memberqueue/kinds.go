@@ -68,6 +68,7 @@ func CacheOptions() cache.Options {
 	selector := labels.NewSelector().Add(*labelled)
 	return cache.Options{
 		DefaultLabelSelector: selector,
+		DefaultTransform:     shareFieldSets,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:                            {Label: selector, Transform: stripPod},
 			&autoscalingv2.HorizontalPodAutoscaler{}: {Label: labels.Everything(), Transform: stripAutoscaler},
