@@ -146,10 +146,11 @@ func newManager(hubConfig *rest.Config, o Options, members *inventory.Inventory)
 	inventoryNamespace := map[string]cache.Config{o.InventoryNamespace: {}}
 	mgr, err := mcmanager.New(hubConfig, members, manager.Options{
 		Scheme: newHubScheme(),
-		Cache: cache.Options{NewInformer: o.HubInformer, ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}:                   {Namespaces: inventoryNamespace, Label: credentialSelector()},
-			&clusterinventory.ClusterProfile{}: {Namespaces: inventoryNamespace},
-		}},
+		Cache: cache.Options{NewInformer: o.HubInformer, DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Secret{}:                   {Namespaces: inventoryNamespace, Label: credentialSelector()},
+				&clusterinventory.ClusterProfile{}: {Namespaces: inventoryNamespace},
+			}},
 		Metrics:                             metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:              o.ProbeAddress,
 		PprofBindAddress:                    o.PprofAddress,
