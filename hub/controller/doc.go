@@ -2,17 +2,17 @@
 //
 // # Stages
 //
-// A reconcile runs read, decide, verify, apply, summarize and write, in this order:
+// A reconcile runs read, decide, preflight, apply, summarize and publish, in this order:
 //
 //   - read takes a snapshot of the CacheCluster, its MemberCaches and the members
 //     from the cache of the hub;
 //   - decide computes a plan from the snapshot. It is pure;
-//   - verify compares the plan with the API server before anything is changed or
+//   - preflight compares the plan with the API server before anything is changed or
 //     deleted, because each kind has a cache of its own and one may be stale;
 //   - apply creates, updates and deletes MemberCaches, several at a time. The failure
 //     of one member does not stop the others;
 //   - summarize (package hub/status) computes the status from what the members report;
-//   - write saves the status, unless it carries nothing but progress and the last
+//   - publish writes the status, unless it carries nothing but progress and the last
 //     write was a moment ago.
 //
 // # State

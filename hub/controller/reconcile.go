@@ -25,7 +25,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	plan := decide(snapshot)
-	if err := r.verify(ctx, snapshot, &plan); err != nil {
+	if err := r.preflight(ctx, snapshot, &plan); err != nil {
 		return requeue(err)
 	}
 	applyErr := r.apply(ctx, snapshot, &plan)
@@ -33,7 +33,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return requeue(err)
 	}
 	// The status is written even if apply failed: it reports what was done.
-	wait, err := r.writeStatus(ctx, snapshot, &plan)
+	wait, err := r.publish(ctx, snapshot, &plan)
 	if err := errors.Join(applyErr, err); err != nil {
 		return requeue(err)
 	}

@@ -33,16 +33,19 @@ func cacheOf(mc *v1alpha1.MemberCache) string { return mc.Namespace + "/" + mc.S
 // placedError returns an error that names the caches placed on a member, and the command
 // that removes each.
 func (c *cluster) placedError(ctx context.Context, member string, placed []v1alpha1.MemberCache) error {
-	const shown = 5
+	const shown = 10
 	var names, commands []string
 	for i := range placed {
 		names = append(names, cacheOf(&placed[i]))
 		if i < shown {
-			commands = append(commands, c.removeCommand(ctx, member, &placed[i]))
+			commands = append(commands, "\n  "+c.removeCommand(ctx, member, &placed[i]))
 		}
 	}
-	return fmt.Errorf("member %s %w %s; remove the member from the placement of each cache, or delete the cache, and leave when the children are deleted: %s; or keep the children running and orphan them: reconcile-lab leave %s --abandon",
-		member, ErrPlaced, sample(names, 10), strings.Join(commands, "; "), member)
+	if rest := len(placed) - shown; rest > 0 {
+		commands = append(commands, fmt.Sprintf("\n  and %d more: kubectl get mcache -A", rest))
+	}
+	return fmt.Errorf("member %s %w %s; remove the member from the placement of each cache, or delete the cache, and leave when the children are deleted, or keep the children running and orphan them: reconcile-lab leave %s --abandon%s",
+		member, ErrPlaced, sample(names, shown), member, strings.Join(commands, ""))
 }
 
 // removeCommand returns why a cache is placed on a member, and the command that changes

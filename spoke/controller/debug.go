@@ -22,10 +22,10 @@ type StateView struct {
 	// Name of the CacheCluster.
 	Name string `json:"name"`
 
-	QueuedSince     *time.Time `json:"queuedSince,omitempty"`
-	FirstEvent      *time.Time `json:"firstEvent,omitempty"`
-	ReportDue       *time.Time `json:"reportDue,omitempty"`
-	UnreportedSince *time.Time `json:"unreportedSince,omitempty"`
+	QueuedSince *time.Time `json:"queuedSince,omitempty"`
+	FirstEvent  *time.Time `json:"firstEvent,omitempty"`
+	ReportDue   *time.Time `json:"reportDue,omitempty"`
+	StartedAt   *time.Time `json:"startedAt,omitempty"`
 
 	// Reconciling reports that a worker reconciles the MemberCache now. The fields below are
 	// then left out, since the worker may change them.
@@ -134,7 +134,7 @@ func cacheName(memberCache, member string) string {
 func (state *cacheState) view() StateView {
 	e := &state.events
 	v := StateView{QueuedSince: optional(e.queuedSince), FirstEvent: optional(e.firstEvent),
-		ReportDue: optional(e.reportDue), UnreportedSince: optional(e.unreportedSince)}
+		ReportDue: optional(e.reportDue), StartedAt: optional(e.startedAt)}
 	if !state.mu.TryLock() {
 		v.Reconciling = true
 		return v

@@ -74,9 +74,9 @@ type eventState struct {
 	// reportDue is when a deferred report is due, or zero. Loss: events that only change
 	// counts cause a reconcile each.
 	reportDue time.Time
-	// unreportedSince is when a generation was first seen that the status does not report
-	// yet, or zero. Loss: the first report is deferred for less time.
-	unreportedSince time.Time
+	// startedAt is when the present generation was first seen, or zero if the status
+	// reported it then. Loss: the first report is deferred for less time.
+	startedAt time.Time
 }
 
 // trigger is what caused a reconcile; the greatest counts.
@@ -197,19 +197,20 @@ func (s *states) begin(state *cacheState) {
 	e.firstEvent, e.queuedSince, e.reportDue, e.trigger = time.Time{}, time.Time{}, time.Time{}, timer
 }
 
-// setUnreportedSince notes when a generation was first seen; zero once it is reported.
-func (s *states) setUnreportedSince(state *cacheState, t time.Time) {
+// setStartedAt records when the present generation was first seen; zero if the status
+// reported it then.
+func (s *states) setStartedAt(state *cacheState, t time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	state.events.unreportedSince = t
+	state.events.startedAt = t
 }
 
-// unreportedSince returns when the present generation was first seen, or zero if the
+// startedAt returns when the present generation was first seen, or zero if the
 // status reported it then.
-func (s *states) unreportedSince(state *cacheState) time.Time {
+func (s *states) startedAt(state *cacheState) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return state.events.unreportedSince
+	return state.events.startedAt
 }
 
 // startedAfter returns the number of MemberCaches with a generation that was first seen
@@ -218,7 +219,7 @@ func (s *states) startedAfter(t time.Time) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, state := range s.byKey {
-		if state.events.unreportedSince.After(t) {
+		if state.events.startedAt.After(t) {
 			n++
 		}
 	}
@@ -254,7 +255,7 @@ func (m *member) renderGeneration(state *cacheState, mc *v1alpha1.MemberCache, n
 	if !isReported(mc) {
 		since = now
 	}
-	m.states.setUnreportedSince(state, since)
+	m.states.setStartedAt(state, since)
 	return nil
 }
 

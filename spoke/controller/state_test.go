@@ -23,7 +23,7 @@ func renderer() *member {
 func TestStates_CountsGenerationsThatStartedLately(t *testing.T) {
 	var s states
 	for name, ago := range map[string]time.Duration{"old": time.Hour, "just over": longestReportDelay, "young": time.Second, "new": 0} {
-		s.setUnreportedSince(s.get(types.NamespacedName{Name: name}), noon.Add(-ago))
+		s.setStartedAt(s.get(types.NamespacedName{Name: name}), noon.Add(-ago))
 	}
 	if n := s.startedAfter(noon.Add(-longestReportDelay)); n != 2 {
 		t.Errorf("%d started lately, want young and new", n)

@@ -30,7 +30,7 @@ var (
 // throttle returns how long a changed status is deferred, 0 if it is written now.
 func (m *member) throttle(s *snapshot, next *v1alpha1.MemberCacheStatus) time.Duration {
 	wait := throttleCounts(&s.cache.Status, next, s.now)
-	if since := m.states.unreportedSince(s.state); !since.IsZero() {
+	if since := m.states.startedAt(s.state); !since.IsZero() {
 		wait = max(wait, deferFirstReport(s, next, since, m.states.startedAfter(s.now.Add(-longestReportDelay))))
 	}
 	return wait

@@ -47,11 +47,20 @@ func worstProblem(pods []corev1.Pod) v1alpha1.Outcome {
 	var worst v1alpha1.Outcome
 	for i := range byName {
 		problem := PodProblem(&byName[i])
-		if problem.Reason != "" && (worst.Reason == "" || slices.Index(problemReasons, problem.Reason) < slices.Index(problemReasons, worst.Reason)) {
+		if problem.Reason != "" && (worst.Reason == "" || severity(problem.Reason) < severity(worst.Reason)) {
 			worst = problem
 		}
 	}
 	return worst
+}
+
+// severity returns the rank of a reason, the most severe one first. A reason that
+// problemReasons does not list ranks last.
+func severity(reason string) int {
+	if i := slices.Index(problemReasons, reason); i >= 0 {
+		return i
+	}
+	return len(problemReasons)
 }
 
 // containerProblem returns the problem of one container. The message omits the waiting reason,

@@ -108,5 +108,5 @@ func (foreign) undo(ctx context.Context, i *Injector, f *Fault) (string, error) 
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return noteReplaced, nil
 	}
-	return "the foreign field is removed", err
+	return "the foreign field does not exist any more", err
 }

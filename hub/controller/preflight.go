@@ -11,12 +11,12 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 )
 
-// verify decides again on CacheCluster and members as the API server has them, and
+// preflight decides again on CacheCluster and members as the API server has them, and
 // returns errStaleCache unless the plan stays the same. Only plans that update or
 // delete are verified. Each kind has a cache of its own: where the cache shows a
 // MemberCache but not yet the member that joined, the MemberCache would be deleted.
 // A create needs no check, because the next reconcile corrects it.
-func (r *Reconciler) verify(ctx context.Context, s *snapshot, p *plan) error {
+func (r *Reconciler) preflight(ctx context.Context, s *snapshot, p *plan) error {
 	if len(p.update)+len(p.remove)+len(p.abandon) == 0 || p.summary.Deleting && len(p.abandon) == 0 {
 		return nil
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/internal/conditions"
 )
 
-// writeStatus saves the status if it changed. It returns how long to wait before the
+// publish saves the status if it changed. It returns how long to wait before the
 // next reconcile: where the status was throttled, until its pause is over.
-func (r *Reconciler) writeStatus(ctx context.Context, s *snapshot, p *plan) (wait time.Duration, err error) {
+func (r *Reconciler) publish(ctx context.Context, s *snapshot, p *plan) (wait time.Duration, err error) {
 	old := &s.cacheCluster.Status
 	updated := s.cacheCluster.DeepCopy()
 	updated.Status = status.Summarize(old, p.summary)
