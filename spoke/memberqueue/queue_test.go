@@ -50,7 +50,7 @@ func (c *counter) OldestEvent() time.Duration               { return 0 }
 func (c *counter) take() map[string]int {
 	synctest.Wait()
 	// The MemberCaches of a returning member are spread over up to a second.
-	time.Sleep(2 * longestSpread) //nolint:forbidigo // the clock of a synctest bubble
+	time.Sleep(2 * longestSpread)
 	synctest.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
