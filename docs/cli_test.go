@@ -127,3 +127,21 @@ func TestCLIPage_ListsEveryCommandFlagAndExitCode(t *testing.T) {
 		}
 	}
 }
+
+// TestCLIPage_ShowsTheOutputOfExplain runs the examples that need no hub.
+func TestCLIPage_ShowsTheOutputOfExplain(t *testing.T) {
+	examples := regexp.MustCompile("(?s)```console\n\\$ reconcile-lab (explain [^\n]*)\n(.*?)```").FindAllStringSubmatch(read(t, "cli.md"), -1)
+	if len(examples) == 0 {
+		t.Fatal("cli.md has no example of explain")
+	}
+	for _, example := range examples {
+		var out, errOut bytes.Buffer
+		args := append([]string{"reconcile-lab"}, strings.Fields(example[1])...)
+		if code := cli.Main(args, strings.NewReader(""), &out, &errOut); code != 0 {
+			t.Errorf("%s: exit %d: %s", example[1], code, errOut.String())
+		}
+		if out.String() != example[2] {
+			t.Errorf("cli.md shows for %s:\n%s\nwant:\n%s", example[1], example[2], out.String())
+		}
+	}
+}

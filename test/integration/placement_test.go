@@ -155,7 +155,7 @@ func TestUpdate_ReachesEveryMemberAndPrunesChildren(t *testing.T) {
 		})
 	})
 
-	t.Run("a field that can't change in place blocks, and is let go when it is corrected", func(t *testing.T) {
+	t.Run("an immutable field blocks until it is reverted", func(t *testing.T) {
 		before := setOf(t, one, ns, "sessions")
 		change(t, cc, func(cc *v1alpha1.CacheCluster) {
 			cc.Spec.Pod = &v1alpha1.PodSpec{Management: v1alpha1.PodManagementOrderedReady}
@@ -266,7 +266,7 @@ func TestPlacement_UnknownMemberDoesNotDelayOthers(t *testing.T) {
 
 func TestPlacement_WithoutMatchReportsCause(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t, "nobody")
+	ns := namespace(t, "nowhere")
 	cc := cache(ns, "sessions")
 	cc.Spec.Placement = v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}}
 	create(t, cc)
