@@ -178,7 +178,7 @@ func revised(existing, want *v1alpha1.MemberCache) *v1alpha1.MemberCache {
 func unknownMember(m placement.Missing) *v1alpha1.Outcome {
 	return &v1alpha1.Outcome{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonUnknownMember,
 		Message: fmt.Sprintf("%s: %q: no ClusterProfile on the hub has this name", m.Field, m.Name),
-		Hint:    fmt.Sprintf("join the member: reconcile-lab join %s --kubeconfig FILE; or correct the name to one of: kubectl get clusterprofiles -A", m.Name)}
+		Hint:    fmt.Sprintf("join the member: reconcile-lab join %s --kubeconfig FILE; or correct the name; list the members: kubectl get clusterprofiles -A", m.Name)}
 }
 
 // ownerOf names the controller of a MemberCache of another owner.

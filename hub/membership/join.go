@@ -103,7 +103,7 @@ func Join(ctx context.Context, hub, member *rest.Config, name string, o Options)
 	if err != nil {
 		return err
 	}
-	o.Report("trying the new credential")
+	o.Report("testing the new credential")
 	if err := tryCredential(ctx, kubeconfig, member.Host); err != nil {
 		return fmt.Errorf("%w %s: %w", ErrMember, name, err)
 	}
@@ -139,7 +139,7 @@ func (c *cluster) profile(ctx context.Context, namespace, name string) (*invento
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &p)
 	switch {
 	case meta.IsNoMatchError(err):
-		return nil, errors.New("it does not serve ClusterProfiles (multicluster.x-k8s.io); install the CRDs first: kubectl apply -f deploy/crd; or start a lab: reconcile-lab up")
+		return nil, errors.New("ClusterProfiles (multicluster.x-k8s.io) are not served; install the CRDs first: kubectl apply -f deploy/crd; or start a lab: reconcile-lab up")
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
@@ -148,7 +148,7 @@ func (c *cluster) profile(ctx context.Context, namespace, name string) (*invento
 		return nil, fmt.Errorf("ClusterProfile %s/%s belongs to the cluster manager %q; choose another name for the member, or have %s delete it first",
 			namespace, name, p.Spec.ClusterManager.Name, p.Spec.ClusterManager.Name)
 	case p.DeletionTimestamp != nil:
-		return nil, fmt.Errorf("ClusterProfile %s/%s is being deleted; run the command again when it is gone", namespace, name)
+		return nil, fmt.Errorf("ClusterProfile %s/%s is being deleted; run the command again when it is deleted", namespace, name)
 	}
 	return &p, nil
 }

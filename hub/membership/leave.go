@@ -89,7 +89,7 @@ func Leave(ctx context.Context, hub *rest.Config, name string, o LeaveOptions) e
 		}
 	}
 	if !found && m == nil && len(placed) == 0 {
-		return fmt.Errorf("there is no member %s in namespace %s of the hub", name, o.Namespace)
+		return fmt.Errorf("there is no member %s in namespace %s of the hub; list the members: kubectl get clusterprofiles -n %s", name, o.Namespace, o.Namespace)
 	}
 	if m == nil {
 		o.Report("remaining in the member: " + manualCleanup(h.uid))

@@ -56,7 +56,7 @@ func (c *cluster) removeCommand(ctx context.Context, member string, mc *v1alpha1
 	case mc.DeletionTimestamp != nil:
 		return fmt.Sprintf("%s is being removed from the member already", cacheOf(mc))
 	case err != nil:
-		return fmt.Sprintf("%s does not exist any more: kubectl delete mcache -n %s %s", cacheOf(mc), mc.Namespace, mc.Name)
+		return fmt.Sprintf("%s no longer exists; delete its MemberCache: kubectl delete mcache -n %s %s", cacheOf(mc), mc.Namespace, mc.Name)
 	case slices.Contains(cc.Spec.Placement.Clusters, member):
 		return fmt.Sprintf("%s names the member in spec.placement.clusters: kubectl edit cc -n %s %s", cacheOf(mc), cc.Namespace, cc.Name)
 	case equality.Semantic.DeepEqual(cc.Spec.Placement.ClusterSelector, &metav1.LabelSelector{}):

@@ -60,7 +60,7 @@ func (a *app) debugCacheCommand() *cobra.Command {
 		Short: "Print the records of a cache in the hub manager",
 		Long: "Print the records that the hub manager has in memory of a cache: one of its CacheCluster, and\n" +
 			"one of each MemberCache. They contain retries, conflicts with other controllers, unreported\n" +
-			"corrections and the like. A restart of the manager empties them.\n\n" +
+			"corrections, cache lag and deferred reports. A restart of the manager empties them.\n\n" +
 			"The command asks the manager process of a lab, or the leading pod of the Deployment through\n" +
 			"the API server of the hub. The latter needs the right to get pods/proxy in " + v1alpha1.InventoryNamespace + ".",
 		Example: "  reconcile-lab debug cache cache-cluster\n" +

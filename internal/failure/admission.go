@@ -18,7 +18,7 @@ var refusals = []refusal{
 	{text: regexp.MustCompile(`exceeded quota: `), reason: v1alpha1.ReasonQuotaExceeded,
 		hint: "raise the ResourceQuota in the member (kubectl edit resourcequota -n NAMESPACE), or lower memory or replicas for the member in spec.overrides"},
 	{text: regexp.MustCompile(`failed quota: `), reason: v1alpha1.ReasonQuotaExceeded,
-		hint: "set spec.resources as the message says, or change the ResourceQuota in the member: kubectl edit resourcequota -n NAMESPACE"},
+		hint: "set spec.resources as the message requires, or change the ResourceQuota in the member: kubectl edit resourcequota -n NAMESPACE"},
 	{text: regexp.MustCompile(`insufficient quota to match these scopes`), reason: v1alpha1.ReasonQuotaExceeded,
 		hint: "allow the priority class in a ResourceQuota of the member: kubectl edit resourcequota -n NAMESPACE"},
 	{text: regexp.MustCompile(`violates PodSecurity`), reason: v1alpha1.ReasonRejectedByPolicy,
@@ -30,11 +30,11 @@ var refusals = []refusal{
 	{text: regexp.MustCompile(`error looking up service account|no API token found for service account`), reason: v1alpha1.ReasonRejectedByPolicy,
 		hint: "check that kube-controller-manager runs in the member, because it creates the service account that the message names: kubectl get serviceaccounts -n NAMESPACE"},
 	{text: regexp.MustCompile(`admission webhook "[^"]*" denied the request`), reason: v1alpha1.ReasonRejectedByPolicy,
-		hint: "change the spec as the message says, or exempt the namespace from the webhook in the member: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"},
+		hint: "change the spec as the message requires, or exempt the namespace from the webhook in the member: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"},
 	{text: regexp.MustCompile(`(Validating|Mutating)AdmissionPolicy '[^']*'.* denied request`), reason: v1alpha1.ReasonRejectedByPolicy,
-		hint: "change the spec as the message says, or exempt the namespace from the policy in the member: kubectl get validatingadmissionpolicybindings -o yaml"},
+		hint: "change the spec as the message requires, or exempt the namespace from the policy in the member: kubectl get validatingadmissionpolicybindings -o yaml"},
 	{text: regexp.MustCompile(`image policy webhook backend denied|unable to validate against any security context constraint|node label selector conflicts with its namespace|tolerations .*conflict with`), reason: v1alpha1.ReasonRejectedByPolicy,
-		hint: "change the spec as the message says, or change the settings of the admission plugin in the member"},
+		hint: "change the spec as the message requires, or change the settings of the admission plugin in the member"},
 }
 
 // Admission recognizes a refusal of admission by its text, with the class, reason and hint.

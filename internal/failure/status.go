@@ -95,7 +95,7 @@ func forbidden(s metav1.Status) Failure {
 	switch {
 	case hasCause(s, "NamespaceTerminating"):
 		return Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonNamespaceTerminating, SelfResolving: true,
-			Hint: "wait until the namespace is deleted (kubectl get namespace NAMESPACE in the member); the hub recreates it if placement.createNamespace is true"}
+			Hint: "wait until the namespace is deleted (kubectl get namespace NAMESPACE in the member); the hub recreates it if spec.placement.createNamespace is true"}
 	case isForeign(s) && !isAuthorizer(s.Message) && isHTML(s):
 		return notAPIServer(s)
 	}
@@ -107,7 +107,7 @@ func notFound(s metav1.Status) Failure {
 	switch {
 	case s.Details != nil && s.Details.Kind == "namespaces":
 		return Failure{Class: v1alpha1.ClassBlocked, Reason: v1alpha1.ReasonNamespaceMissing,
-			Hint: "set placement.createNamespace: true, or create the namespace in the member: kubectl create namespace NAMESPACE"}
+			Hint: "set spec.placement.createNamespace: true, or create the namespace in the member: kubectl create namespace NAMESPACE"}
 	case s.Details != nil && s.Details.Name != "" && !isForeign(s):
 		// Another client deleted the object after the read.
 		return transient()

@@ -72,7 +72,7 @@ func (a *Applier) objectValues(action Action, key Key) []any {
 }
 
 func resultValues(f *failure.Failure, took time.Duration) []any {
-	values := []any{"duration", took.String()}
+	values := []any{"duration", took}
 	if f == nil {
 		return append(values, "result", resultOK)
 	}

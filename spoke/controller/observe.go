@@ -43,5 +43,5 @@ func notRecreated(o *observe.Observation, report *apply.Report) *observe.Observa
 	}
 	return &observe.Observation{State: v1alpha1.MemberBlocked, Outcome: v1alpha1.Outcome{Reason: v1alpha1.ReasonDriftReported,
 		Message: report.Remaining[i].Key.String() + " was deleted; it is not recreated because spec.drift.policy is Report",
-		Hint:    "set spec.drift.policy to Correct to recreate it"}}
+		Hint:    "to recreate it, set spec.drift.policy to Correct in the CacheCluster: kubectl edit cc"}}
 }

@@ -30,7 +30,7 @@ func (m *member) publish(ctx context.Context, s *snapshot, status v1alpha1.Membe
 		return ctrl.Result{RequeueAfter: jittered(memberqueue.FirstRetry)}, nil
 	case err != nil:
 		s.state.keepUnreported(r.report.Changes)
-		return ctrl.Result{}, fmt.Errorf("report %s to the hub: %w", client.ObjectKeyFromObject(s.cache), err)
+		return ctrl.Result{}, fmt.Errorf("write status of MemberCache %s: %w", client.ObjectKeyFromObject(s.cache), err)
 	}
 	lags := !r.unreachable && m.writeCache.Pending(s.cache.Namespace, r.report.Inventory)
 	r.requeueAfter(s.state.lag.update(lags, m.clock.Now()))

@@ -52,7 +52,7 @@ func (q *Queue) Connection(ctx context.Context) (Connection, error) {
 	if err != nil {
 		return Connection{Unreachable: &failure.Failure{Class: v1alpha1.ClassUnreachable, Reason: v1alpha1.ReasonUnknownMember,
 			Message: fmt.Sprintf("spec.cluster: %q: the hub has no ClusterProfile of this name", q.name),
-			Hint:    "join the member (again): reconcile-lab join " + q.name + " --kubeconfig FILE"}}, nil
+			Hint:    "join the member: reconcile-lab join " + q.name + " --kubeconfig FILE; or abandon it: reconcile-lab leave " + q.name + " --abandon"}}, nil
 	}
 	c := meta.FindStatusCondition(profile.Status.Conditions, v1alpha1.ConditionReachable)
 	if c == nil || c.Status != metav1.ConditionFalse {
@@ -70,11 +70,11 @@ func (q *Queue) Connection(ctx context.Context) (Connection, error) {
 func hint(member, reason string) string {
 	switch reason {
 	case v1alpha1.ReasonCredentialsMissing, v1alpha1.ReasonCredentialsInvalid:
-		return "join the member (again): reconcile-lab join " + member + " --kubeconfig FILE"
+		return "join the member: reconcile-lab join " + member + " --kubeconfig FILE"
 	case v1alpha1.ReasonSyncFailed:
 		return "grant the hub's account in the member the right that the message names: reconcile-lab join " + member + " --kubeconfig FILE grants all of them"
 	default:
-		return "check the member's API server and the network to it; reconciles resume when it answers"
+		return "check the member's API server and the network to it: kubectl --kubeconfig FILE get --raw /readyz; the hub reconciles when it answers"
 	}
 }
 

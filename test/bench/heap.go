@@ -63,7 +63,7 @@ func (f *fleet) startEmpty(ctx context.Context) (heap float64, err error) {
 }
 
 // measureHeap compares the live heap of the manager with and without caches. The
-// caches have no pods, which a member's kubelet would report again and again.
+// caches have no pods, which a member's kubelet would report repeatedly.
 func (f *fleet) measureHeap(ctx context.Context) (err error) {
 	if f.profile != "" {
 		address, err := freeAddress()

@@ -82,7 +82,7 @@ var kinds = []Kind{
 		Effect:  "add a foreign field to the pod template: an env variable, an annotation or a sidecar",
 		Observe: "the hub keeps, reports or removes it according to spec.drift.foreign: `reconcile-lab status`"},
 	{Name: Fight, Target: OnCache, Flags: append(slices.Clone(fieldFlags), "every", "for"), action: conflict{},
-		Effect:  "set a field again and again in the background, as a second controller does",
+		Effect:  "set a field repeatedly in the background, as a second controller does",
 		Observe: "the hub corrects with backoff in this member and reports DriftFight, with field and field manager: `reconcile-lab status`"},
 	{Name: MemberDown, Target: OnMember, action: memberDown{},
 		Effect:  "stop the member's API server (embedded) or its container (kind): it refuses connections",
