@@ -40,7 +40,10 @@ func (r *Reconciler) apply(ctx context.Context, s *snapshot, p *plan) error {
 			return finalizerErr
 		}
 	}
-	return errors.Join(finalizerErr, r.runWrites(ctx, r.writesOf(s, p)))
+	// Children are removed in one member only after others could be created elsewhere: a
+	// manager that ends in between must not leave a cache without a member.
+	placed := r.runWrites(ctx, r.placementWrites(s, p))
+	return errors.Join(finalizerErr, placed, r.runWrites(ctx, r.removalWrites(s, p)))
 }
 
 // runWrites runs writes concurrently, at most concurrentWrites at a time.
@@ -66,8 +69,9 @@ func (r *Reconciler) runWrites(ctx context.Context, writes []write) error {
 	return errors.Join(errs...)
 }
 
-// writesOf returns the writes of a plan.
-func (r *Reconciler) writesOf(s *snapshot, p *plan) []write {
+// placementWrites returns the writes for members that the plan places the cache in, and for
+// changed MemberCaches.
+func (r *Reconciler) placementWrites(s *snapshot, p *plan) []write {
 	cc := s.cacheCluster
 	var writes []write
 	for _, mc := range p.create {
@@ -83,6 +87,13 @@ func (r *Reconciler) writesOf(s *snapshot, p *plan) []write {
 			},
 			func(err error) error { return recordResult(mc, p, err) }})
 	}
+	return writes
+}
+
+// removalWrites returns the writes that remove MemberCaches.
+func (r *Reconciler) removalWrites(s *snapshot, p *plan) []write {
+	cc := s.cacheCluster
+	var writes []write
 	for _, mc := range r.states.pendingDeletions(cc, p.remove) {
 		writes = append(writes, write{"delete", removeCause(p), mc,
 			func(ctx context.Context) error { return r.delete(ctx, cc, mc) },

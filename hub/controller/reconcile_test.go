@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/reconcile-lab/reconcile-lab/api/v1alpha1"
 	"github.com/reconcile-lab/reconcile-lab/hub/status"
@@ -112,6 +116,40 @@ func TestNew_ValidatesItsOptionsAndSetsDefaults(t *testing.T) {
 	r := newTestReconciler(t)
 	if r.inventoryNamespace != v1alpha1.InventoryNamespace || r.workers != 8 || r.concurrentWrites != 8 || r.clock == nil {
 		t.Errorf("defaults %+v", r)
+	}
+}
+
+// A manager that ends between the two must not leave the cache without a member.
+func TestApply_CreatesBeforeItRemoves(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	cc := sessions("z")
+	cc.Finalizers = []string{v1alpha1.Finalizer}
+	removed, created := desiredMemberCache(cc, "a"), desiredMemberCache(cc, "z")
+	var order []string
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&removed).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			order = append(order, "create "+o.GetName())
+			return c.Create(ctx, o, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
+			order = append(order, "delete "+o.GetName())
+			return c.Delete(ctx, o)
+		},
+	}).Build()
+	r, err := New(Options{Client: api, APIReader: api})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plan{create: []*v1alpha1.MemberCache{&created}, remove: []*v1alpha1.MemberCache{&removed},
+		summary: status.Input{Members: []status.Member{{Name: "z", Placed: true}}}}
+	if err := r.apply(t.Context(), &snapshot{cacheCluster: cc}, p); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"create sessions.z", "delete sessions.a"}; !slices.Equal(order, want) {
+		t.Errorf("writes %q, want %q", order, want)
 	}
 }
 

@@ -54,7 +54,7 @@ func onCourse(c *v1alpha1.ClusterStatus) bool {
 	return c.Class == "" && slices.Contains([]v1alpha1.MemberState{v1alpha1.MemberProgressing, v1alpha1.MemberReady, v1alpha1.MemberDeleting}, c.State)
 }
 
-// progressing reports whether a status has members that are Progressing.
+// progressing reports whether a status has members that are Progressing without an error.
 func progressing(s *v1alpha1.CacheClusterStatus) bool {
-	return slices.ContainsFunc(s.Clusters, func(c v1alpha1.ClusterStatus) bool { return c.State == v1alpha1.MemberProgressing })
+	return slices.ContainsFunc(s.Clusters, func(c v1alpha1.ClusterStatus) bool { return c.State == v1alpha1.MemberProgressing && c.Class == "" })
 }

@@ -21,7 +21,7 @@ import (
 // While a report is deferred to a known time, a reconcile is due at that time anyway. An
 // event that can only change the counts of the report waits for it. Otherwise each pod of a
 // new cache would cost several reconciles without a report. An event does not wait if it
-// shows that all pods are ready, or that a pod cannot start.
+// shows that all pods are ready, that pods are missing, or that a pod cannot start.
 func (m *member) needsReconcile(key types.NamespacedName, e memberqueue.Event, now time.Time) bool {
 	switch e.Type {
 	case memberqueue.MemberCacheChanged:
@@ -45,12 +45,12 @@ func (m *member) wrote(e memberqueue.Event) bool {
 	return written != nil && written.GetUID() == e.Object.GetUID() && written.GetResourceVersion() == e.Object.GetResourceVersion()
 }
 
-// decisive reports whether an event shows that all pods are ready, or that a pod cannot
-// start.
+// decisive reports whether an event shows that all pods are ready, that pods are missing,
+// or that a pod cannot start. The diagnosis of missing pods counts from that event.
 func decisive(e memberqueue.Event) bool {
 	switch object := e.Object.(type) {
 	case *appsv1.StatefulSet:
-		return observe.Observe(object, nil).State == v1alpha1.MemberReady
+		return observe.Observe(object, nil).State == v1alpha1.MemberReady || observe.MissesPods(object)
 	case *corev1.Pod:
 		return !e.Deleted && observe.PodProblem(object).Reason != ""
 	default:

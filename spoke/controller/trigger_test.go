@@ -23,6 +23,8 @@ func TestTrigger_SkipsEventsThatNeedNoReconcile(t *testing.T) {
 		return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions"}, Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3)},
 			Status: appsv1.StatefulSetStatus{Replicas: 3, ReadyReplicas: ready, AvailableReplicas: ready, UpdatedReplicas: 3}}
 	}
+	missing := set(1)
+	missing.Status.Replicas = 1
 	starting := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions-0"}}
 	failing := starting.DeepCopy()
 	failing.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
@@ -42,6 +44,7 @@ func TestTrigger_SkipsEventsThatNeedNoReconcile(t *testing.T) {
 		{"a count, a report was due", -soon, memberqueue.Event{Type: memberqueue.StatusChanged, Object: set(1)}, true},
 		{"a count, the clock was set back", time.Hour, memberqueue.Event{Type: memberqueue.StatusChanged, Object: set(1)}, true},
 		{"all pods are ready", soon, memberqueue.Event{Type: memberqueue.StatusChanged, Object: set(3)}, true},
+		{"pods are missing", soon, memberqueue.Event{Type: memberqueue.StatusChanged, Object: missing}, true},
 		{"a pod was created", soon, memberqueue.Event{Type: memberqueue.PodChanged, Object: starting}, false},
 		{"a pod was created, no report is deferred", none, memberqueue.Event{Type: memberqueue.PodChanged, Object: starting}, true},
 		{"a pod cannot start", soon, memberqueue.Event{Type: memberqueue.PodChanged, Object: failing}, true},

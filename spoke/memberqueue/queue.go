@@ -66,6 +66,7 @@ type Queue struct {
 	hub                cluster.Cluster
 	inventoryNamespace string
 	clock              clock.PassiveClock
+	workers            int
 	member             Member
 
 	stop context.CancelFunc
@@ -81,7 +82,7 @@ type Queue struct {
 
 func newQueue(ctx context.Context, o Options, name string) *Queue {
 	q := &Queue{
-		name: name, hub: o.Hub, inventoryNamespace: o.InventoryNamespace, clock: o.Clock,
+		name: name, hub: o.Hub, inventoryNamespace: o.InventoryNamespace, clock: o.Clock, workers: o.Workers,
 		started: make(chan struct{}), caches: map[types.NamespacedName]struct{}{},
 	}
 	q.done, q.stop = context.WithCancel(ctx)
@@ -93,7 +94,7 @@ func newQueue(ctx context.Context, o Options, name string) *Queue {
 func (q *Queue) Name() string { return q.name }
 
 // run works until the queue is dropped.
-func (q *Queue) run(workers int, stopped func(member string)) {
+func (q *Queue) run(stopped func(member string)) {
 	// Events must not wait for a queue that does not start.
 	defer q.stop()
 	register(q)
@@ -102,7 +103,7 @@ func (q *Queue) run(workers int, stopped func(member string)) {
 	controller, err := crcontroller.NewTypedUnmanaged("spoke", crcontroller.TypedOptions[mcreconcile.Request]{
 		// All members share one name, and so one set of metrics.
 		SkipNameValidation:      ptr.To(true),
-		MaxConcurrentReconciles: workers,
+		MaxConcurrentReconciles: q.workers,
 		// controller-runtime's priority queue of v0.24.1 can hang at shutdown: it hands an item to a
 		// worker that has stopped, while it holds the lock that the other workers need.
 		UsePriorityQueue: ptr.To(false),
@@ -168,7 +169,7 @@ func (q *Queue) connectionChanged(keys []types.NamespacedName) {
 			continue
 		}
 		var wait time.Duration
-		if i >= defaultWorkers {
+		if i >= q.workers {
 			wait = rand.N(spread)
 		}
 		q.enqueue(key, wait)

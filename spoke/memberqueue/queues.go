@@ -175,7 +175,7 @@ func (s *Queues) queue(name string, use func(*Queue)) *Queue {
 	q := newQueue(s.context, s.options, name)
 	use(q)
 	s.queues[name] = q
-	s.running.Go(func() { q.run(s.options.Workers, s.options.Stopped) })
+	s.running.Go(func() { q.run(s.options.Stopped) })
 	return q
 }
 

@@ -46,7 +46,9 @@ func namespace(t *testing.T, name string) string {
 	mustCreate(t, lab.Hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	t.Cleanup(func() {
 		// The context of a test has ended when its cleanup runs.
-		if err := lab.Hub.Client.DeleteAllOf(context.Background(), &v1alpha1.CacheCluster{}, client.InNamespace(name)); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := lab.Hub.Client.DeleteAllOf(ctx, &v1alpha1.CacheCluster{}, client.InNamespace(name)); err != nil {
 			t.Error(err)
 		}
 		within(context.Background(), t, patience, "the CacheClusters of "+name+" are deleted", func(ctx context.Context) error {
