@@ -1,5 +1,5 @@
 // Package placement decides which members run a cache. It is pure: the same placement and
-// members give the same Decision, whatever the order of the members.
+// members result in the same Decision, in any order of the members.
 //
 // It chooses the members in spec.placement.clusters, in that order, and then those that
 // clusterSelector selects, by name. Missing lists the named members that do not exist.

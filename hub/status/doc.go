@@ -9,5 +9,5 @@
 //     generation and its state is Ready.
 //   - An unreachable member makes Ready Unknown. A member that is known not to be ready
 //     makes it False, which has precedence.
-//   - The status claims nothing that no report says.
+//   - The status contains nothing that no report contains.
 package status

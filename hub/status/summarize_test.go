@@ -70,12 +70,12 @@ func TestSummarize_DerivesTheStateOfAMemberFromItsReport(t *testing.T) {
 		state     v1alpha1.MemberState
 		reason    string
 	}{
-		{"ready", "its report says so", placed("a", ready()), v1alpha1.MemberReady, v1alpha1.ReasonPodsReady},
+		{"ready", "its report has this state", placed("a", ready()), v1alpha1.MemberReady, v1alpha1.ReasonPodsReady},
 		{"no MemberCache yet", "there is no report", placed("a", nil), v1alpha1.MemberProgressing, v1alpha1.ReasonPending},
 		{"no status yet", "there is no report", placed("a", blank), v1alpha1.MemberProgressing, v1alpha1.ReasonPending},
 		{"a report about an older generation", "the older generation was ready", placed("a", stale), v1alpha1.MemberProgressing, v1alpha1.ReasonPending},
 		{"a MemberCache of an older revision", "the hub has not written the new one", placed("a", older), v1alpha1.MemberProgressing, v1alpha1.ReasonPending},
-		{"unreachable", "its report says so", placed("a", report(v1alpha1.MemberUnreachable, v1alpha1.ReasonMemberUnreachable, 2)), v1alpha1.MemberUnreachable, v1alpha1.ReasonMemberUnreachable},
+		{"unreachable", "its report has this state", placed("a", report(v1alpha1.MemberUnreachable, v1alpha1.ReasonMemberUnreachable, 2)), v1alpha1.MemberUnreachable, v1alpha1.ReasonMemberUnreachable},
 		{"unreachable with an older generation", "an unreachable member cannot report about the new one", placed("a", unreachableAndStale), v1alpha1.MemberUnreachable, v1alpha1.ReasonMemberUnreachable},
 		{"a problem on the hub", "the member does not run the desired spec", problem, v1alpha1.MemberBlocked, v1alpha1.ReasonInvalidSpec},
 		{"being deleted", "its pods are about to be deleted", placed("a", deleting), v1alpha1.MemberDeleting, v1alpha1.ReasonChildrenTerminating},

@@ -257,7 +257,7 @@ func TestSummarize_ReportsConflictInSameBytes(t *testing.T) {
 		t.Errorf("%s %+v, revision %s", got.State, got.Outcome, got.Revision)
 	}
 	if len(got.OpenDrifts) != 1 || got.OpenDrifts[0].Object != "StatefulSet/sessions" || got.OpenDrifts[0].Changes[0].Is != "5" {
-		t.Errorf("open drifts %+v", got.OpenDrifts)
+		t.Errorf("remaining drift %+v", got.OpenDrifts)
 	}
 	for kind, want := range map[string]string{v1alpha1.ConditionApplied: "False DriftFight", v1alpha1.ConditionDrifted: "True DriftFight", v1alpha1.ConditionReady: "False DriftFight", v1alpha1.ConditionStalled: "True DriftFight"} {
 		is := ""

@@ -90,7 +90,7 @@ func TestSummarize_KeepsDriftOfUnreadChild(t *testing.T) {
 		t.Errorf("open: %+v, want the one of %s, which was not read, without the budget's, which was", unseen.OpenDrifts, open.Key)
 	}
 	if !meta.IsStatusConditionTrue(unseen.Conditions, v1alpha1.ConditionDrifted) {
-		t.Error("the condition says that nothing drifted")
+		t.Error("the condition reports no drift")
 	}
 	// A child may have two findings: what differs, and what others added.
 	added := open

@@ -26,7 +26,7 @@ type drift struct {
 	change func(ctx context.Context, m *testCluster, ns string)
 	// right is polled until it passes.
 	right func(g Gomega, before, now children)
-	// What the hub says about it; no fields for a deletion.
+	// The report of the hub; no fields for a deletion.
 	object, field, manager string
 }
 
@@ -190,7 +190,7 @@ func counted(d *v1alpha1.Drift) int64 {
 	return d.Count
 }
 
-// words match what observe says of it; between the field and who changed it stand
+// words match the output of observe; between the field and its manager stand
 // the values, where there are single ones.
 func (d drift) words() string {
 	words := regexp.QuoteMeta(d.field) + `( .* → .*)? \(was changed`

@@ -90,7 +90,7 @@ func exactly(ctx context.Context, ns string, replicas map[string]int32) {
 	}
 }
 
-// lost asserts what the hub says of a member that it cannot reach.
+// lost asserts the report of the hub about an unreachable member.
 func lost(ctx context.Context, ns, name string) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {

@@ -161,7 +161,7 @@ func (l *testLab) member(name string) *testCluster {
 	return nil
 }
 
-// reachable returns what the hub says of its connection to a member.
+// reachable returns the report of the hub about its connection to a member.
 func reachable(member string) func(Gomega, context.Context) metav1.Condition {
 	return func(g Gomega, ctx context.Context) metav1.Condition {
 		var profile inventoryv1alpha1.ClusterProfile

@@ -46,7 +46,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	}
 })
 
-// What the hub and its manager say is the first thing to look at after a failure.
+// The state of the hub and its manager is the first thing to check after a failure.
 var _ = JustAfterEach(func(ctx SpecContext) {
 	if CurrentSpecReport().Failed() && lab != nil {
 		status := lab.cli(ctx, "status", "--all-namespaces")

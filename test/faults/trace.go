@@ -15,11 +15,11 @@ type Trace struct {
 	entries []Entry
 	armed   *Case
 	hit     time.Time
-	// dead: the process was killed as far as this namespace is concerned.
+	// dead reports that the process was killed for this namespace.
 	dead bool
-	// delayed counts events that are delayed and tricks that are not over.
+	// held counts delayed events and faults that have not ended.
 	held int
-	// flying are requests that are not answered yet.
+	// flying counts requests without an answer yet.
 	flying    int
 	lastWrite time.Time
 	writes    int

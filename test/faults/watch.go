@@ -274,8 +274,8 @@ func (w *tappedWatch) free(id string, l *line) {
 	l.trace.hold(-1)
 }
 
-// catchUp reports the informer the newest version after an event that came late. Otherwise
-// its next watch would begin after that event and repeat the events of all namespaces, which
+// catchUp sends the newest version to the informer after an event that came late.
+// Otherwise its next watch would begin after that event and repeat the events of all namespaces, which
 // no API server does.
 func (w *tappedWatch) catchUp(late runtime.Object) {
 	object, err := meta.Accessor(late)

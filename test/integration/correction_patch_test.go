@@ -13,8 +13,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/drift"
 )
 
-// A field that was patched back is owned by an entry of its own, which an apply
-// does not released of: without care it would stay for ever.
+// A patched field is owned by a separate entry, which an apply does not release: the field
+// would stay.
 func TestCorrectionPatch_ReleasesFieldThatSpecNoLongerSets(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "mend")

@@ -173,7 +173,7 @@ func TestDriftReport_ReportsAndDoesNotCorrect(t *testing.T) {
 	}
 }
 
-// Without its mark a changed spec can't be reported from a changed object.
+// Without the mark, a changed spec cannot be distinguished from a changed object.
 func TestDriftReport_AppliesChangedSpecToChildWithoutOwnerMark(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "drift-report-mark")

@@ -71,7 +71,7 @@ func TestLeaderElection_ReplacesLeaderThatLosesItsLease(t *testing.T) {
 	select {
 	case err := <-first.Done():
 		if err == nil {
-			t.Error("the leader that lost its lease should say so")
+			t.Error("the leader that lost its lease returned no error")
 		}
 	case <-time.After(patience):
 		t.Error("the leader that lost its lease works on")

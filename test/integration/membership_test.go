@@ -639,7 +639,7 @@ func onMember(found map[string]string) map[string]string {
 	return found
 }
 
-// uidOf is what reports a cluster from all others.
+// uidOf returns the UID that distinguishes a cluster from all others.
 func uidOf(t *testing.T, s *harness.Server) string {
 	t.Helper()
 	var system corev1.Namespace

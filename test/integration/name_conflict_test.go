@@ -21,8 +21,8 @@ import (
 	"github.com/reconcile-lab/reconcile-lab/spoke/render"
 )
 
-// Between the read of a cache and the write, an object may be deleted, and another client
-// else's may take its name. Repairs are forced, so nothing else would hold them off.
+// Between the read of a cache and the write, an object may be deleted, and another
+// client may create one of the same name. Corrections are forced, so no conflict stops them.
 func TestNameConflict_CorrectionRequiresUIDOfReadObject(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t, "namesake")
