@@ -112,13 +112,19 @@ func (l *testLab) start(ctx context.Context) {
 // every member.
 func (l *testLab) connect(ctx context.Context) {
 	GinkgoHelper()
-	out := l.cli(ctx, "clusters", "-o", "json")
-	Expect(out).To(succeed())
 	var clusters []*testCluster
-	Expect(json.Unmarshal([]byte(out.stdout), &clusters)).To(Succeed())
+	// On a busy machine an API server may answer late right after the start.
+	Eventually(ctx, func(g Gomega) {
+		out := l.cli(ctx, "clusters", "-o", "json")
+		g.Expect(out).To(succeed())
+		clusters = nil
+		g.Expect(json.Unmarshal([]byte(out.stdout), &clusters)).To(Succeed())
+		for _, c := range clusters {
+			g.Expect(c.Ready).To(BeTrue(), "%s is not ready", c.Name)
+		}
+	}).Should(Succeed())
 	names := map[string]string{}
 	for _, c := range clusters {
-		Expect(c.Ready).To(BeTrue(), "%s is not ready", c.Name)
 		Expect(c.Provider).To(Equal(l.provider))
 		c.connect()
 		names[c.Name] = c.Role

@@ -16,7 +16,7 @@ import (
 )
 
 // requestTimeout limits the requests of one readiness check.
-const requestTimeout = 5 * time.Second
+const requestTimeout = 15 * time.Second
 
 // Ready reports whether the API server answers, the node is ready and pods can run.
 func (p *Provider) Ready(ctx context.Context, name string) bool {
